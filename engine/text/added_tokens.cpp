@@ -30,10 +30,20 @@ AddedTokens::AddedTokens(const Tokenizer& tokenizer, std::string_view text, bool
     : t_(tokenizer), text_(text), special_(special), all_plain_(plain), plain_{plain, plain}, work_(work) {
   for (std::uint32_t place = 0; place < t_.n_added_; ++place) {
     const std::string_view token = token_at(place);
-    const bool normalized = has(place, TokenAttribute::normalized);
-    begins_[normalized ? 1 : 0].set(static_cast<std::uint8_t>(token[0]));
-    if (normalized) longest_normalized_ = std::max(longest_normalized_, token.size());
+    begins_[0].set(static_cast<std::uint8_t>(token[0]));
+    if (!has(place, TokenAttribute::normalized)) continue;
+    begins_[1].set(static_cast<std::uint8_t>(token[0]));
+    longest_normalized_ = std::max(longest_normalized_, token.size());
   }
+}
+
+/// Whether an added token belongs to the second round. One that is not its own normal form is found as it is written,
+/// because no text's normal form has it.
+bool AddedTokens::is_normalized(std::uint32_t place) {
+  if (!has(place, TokenAttribute::normalized)) return false;
+  Known& known = normal_[place % normal_.size()];
+  if (known.key != place) known = {place, is_normal(t_.normalizer_, token_at(place), work_)};
+  return known.is;
 }
 
 /// Returns the added token at text_[at]. `at` must not fall between two calls of a round.
@@ -83,7 +93,7 @@ std::uint32_t AddedTokens::search(std::string_view text, bool special, bool norm
   work_.spend(each_prefix(
       t_.n_added_, text, [&](std::uint32_t place) { return token_at(place); },
       [&](std::uint32_t place) {
-        if (has(place, TokenAttribute::normalized) != normalized) return;
+        if (is_normalized(place) != normalized) return;
         if (special || t_.type(id_at(place)) == TokenType::user_defined) found = place;
       }));
   return found;
@@ -92,21 +102,21 @@ std::uint32_t AddedTokens::search(std::string_view text, bool special, bool norm
 /// Whether an added token occurs outside the plain ranges, all of which is searched. The results for a few tokens are
 /// kept, because texts repeat the same few.
 bool AddedTokens::stands_outside(std::uint32_t id) {
-  Sought& sought = sought_[id % sought_.size()];
-  if (sought.id == id) return sought.outside;
+  Known& sought = outside_[id % outside_.size()];
+  if (sought.key == id) return sought.is;
   const std::string_view token = t_.stored(id);
   sought = {id, false};
   std::size_t begin = 0;
   const auto look_in = [&](std::size_t end) {
     const std::string_view own = part(begin, end);
-    sought.outside = sought.outside || (work_.spend(own.size()) && own.find(token) != own.npos);
+    sought.is = sought.is || (work_.spend(own.size()) && own.find(token) != own.npos);
   };
   for (const TextRange& range : all_plain_) {
     look_in(range.begin);
     begin = range.end;
   }
   look_in(text_.size());
-  return sought.outside;
+  return sought.is;
 }
 
 /// Whether a character of a word is next to the bytes [first, last) in the range.

@@ -81,15 +81,16 @@ class AddedTokens {
   Match longest(std::string_view text, bool special, bool normalized, bool as_it_is);
   Match longest_of_form(std::string_view text, bool special);
   std::uint32_t search(std::string_view text, bool special, bool normalized);
+  bool is_normalized(std::uint32_t place);
   bool stands_outside(std::uint32_t id);
   bool touches_word(TextRange range, std::size_t first, std::size_t last) const;
   std::size_t without_white_end(std::size_t begin, std::size_t end);
   std::size_t after_white(std::size_t begin, std::size_t end);
 
-  /// An added token, and whether it occurs outside the plain ranges.
-  struct Sought {
-    std::uint32_t id = kNone;
-    bool outside = false;
+  /// A token's number, and whether something holds for it.
+  struct Known {
+    std::uint32_t key = kNone;
+    bool is = false;
   };
 
   const Tokenizer& t_;
@@ -98,9 +99,10 @@ class AddedTokens {
   std::span<const TextRange> all_plain_;
   std::array<std::span<const TextRange>, 2> plain_;  // by round: those that do not end before its position
   TextWork& work_;
-  std::array<std::bitset<256>, 2> begins_{};  // by round: the first bytes of its tokens
+  std::array<std::bitset<256>, 2> begins_{};  // by round: the first bytes of its tokens, and of others
   std::size_t longest_normalized_ = 0;        // bytes of the longest token of the second round; 0: there is none
-  std::array<Sought, 16> sought_{};
+  std::array<Known, 16> outside_{};           // by id: the token occurs outside the plain ranges
+  std::array<Known, 16> normal_{};            // by place: the token is its own normal form
 };
 
 }  // namespace qsf

@@ -214,8 +214,8 @@ class Builder {
     return {};
   }
 
-  /// Takes the attributes of the added tokens, if they make a difference. A token that is not its own normal form is
-  /// found as it is written. Normal forms NFC and NFD alone leave the texts of all other tokens as they are.
+  /// Takes the attributes of the added tokens, if they make a difference. Normal forms NFC and NFD alone make none for
+  /// tokens that are found in a normal form.
   void choose_attributes() {
     constexpr auto kNormalized = static_cast<std::uint8_t>(TokenAttribute::normalized);
     const bool rewrites = std::ranges::any_of(source_.normalizer, [](const NormalizerStep& step) {
@@ -223,11 +223,7 @@ class Builder {
     });
     bool any = false;
     for (const std::uint32_t id : added_) {
-      std::uint8_t attributes = source_.tokens[id].attributes & kAllTokenAttributes;
-      TextWork work(stored_[id].size());
-      if (!is_normal(std::as_bytes(std::span(normalizer_)), stored_[id], work)) {
-        attributes = static_cast<std::uint8_t>(attributes & ~kNormalized);
-      }
+      const std::uint8_t attributes = source_.tokens[id].attributes & kAllTokenAttributes;
       any = any || (attributes & ~kNormalized) != 0 || (attributes != 0 && rewrites);
       attributes_.push_back(attributes);
     }
