@@ -33,8 +33,12 @@ std::array<Prompt, 3> prompts(std::span<const std::uint32_t> ids) {
 }
 
 /// The shapes whose states cannot go back, so that nothing is guessed.
-constexpr std::string_view kRecurrent[] = {"short convolutions", "delta nets, gated attention", "Mamba-2", "Mamba",
-                                           "attention with Mamba-2, xIELU"};
+constexpr std::string_view kRecurrent[] = {"short convolutions",
+                                           "delta nets, gated attention",
+                                           "Mamba-2",
+                                           "Mamba",
+                                           "attention with Mamba-2, xIELU",
+                                           "lightning attention, norms on the stream"};
 
 TEST(Guesses, ChangeNoBit) {
   std::uint32_t right = 0, wrong = 0;
