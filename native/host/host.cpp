@@ -174,9 +174,10 @@ Status Host::know_hash() {
 Result<Step> Host::next() {
   if (draft_) QSF_TRY(draft_->guess(*session_));
   if (!tuner_) return step();
-  const Clock::time_point begin = Clock::now();
+  const auto now = [] { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); };
+  const double begin = now();
   const Result<Step> next = step();
-  tuner_->stepped(next ? *next : Step::error, 0, seconds_since(begin));
+  tuner_->stepped(next ? *next : Step::error, begin, now());
   return next;
 }
 

@@ -43,7 +43,8 @@ struct Receipt {
 /// Returns bad_input if the text is no receipt.
 Result<Receipt> read_receipt(std::string_view text, std::string name);
 
-/// Returns what is the same in both. Returns bad_input if a list of token ids has anything else.
+/// Returns the comparison of the ids, the model, the prompt, the logits and the perplexity. Returns bad_input if a list
+/// of token ids has anything else.
 Result<Json> compare_receipts(const Receipt& a, const Receipt& b);
 
 }  // namespace qsf::run

@@ -22,7 +22,7 @@ Advance decay_by_depth_step(Pass& pass, const Op& op) {
     std::fill_n(pass.at(Buf::rate, t), heads, 1.0f);
   }
   pass.wrote(Buf::rate);
-  pass.count(op_decay.name, {}, pass.n());
+  pass.count(op.row->name, {}, pass.n());
   return Advance::done;
 }
 
