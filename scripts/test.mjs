@@ -2,7 +2,8 @@
 // Sets up, builds and runs every test. The first part that fails ends the run with its log. Words after the command, as
 // in `npm test -- arm browsers`, choose the parts whose titles contain one of them; `npm test -- quick` runs the quick
 // ones. With --with-needs, the parts that those need run too; with --keep-going, a failure only skips the parts
-// that need the part that failed; --jobs only prints, as JSON, titles whose jobs together cover every part.
+// that need the part that failed; --minutes=N ends a run that takes longer, with the logs of what still runs; --jobs
+// only prints, as JSON, titles whose jobs together cover every part.
 import { rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +12,7 @@ import { buildFolder, buildModules, buildPreset, buildPrograms, buildWasm, conve
 import { compilerCache } from './lib/compiler-cache.mjs';
 import { cache } from './lib/emscripten.mjs';
 import { installLocked } from './lib/npm.mjs';
-import { Stop, elapsed, main, root, run, runTool } from './lib/process.mjs';
+import { Stop, elapsed, endAll, main, root, run, runTool } from './lib/process.mjs';
 import { Report, logs } from './lib/report.mjs';
 import { googleTestResults, playwrightResults, vitestResults } from './lib/results.mjs';
 import { clangTidy } from './lib/tidy.mjs';
@@ -186,6 +187,7 @@ const parts = [
 ];
 
 const options = ['--with-needs', '--keep-going', '--jobs'];
+const limit = /^--minutes=([0-9]+)$/;
 
 /** Returns the parts that the words of a command line name. */
 function chosenParts(words) {
@@ -218,14 +220,25 @@ await main(async () => {
     console.log(JSON.stringify(jobs()));
     return;
   }
-  const unknown = words.find((word) => word.startsWith('--') && !options.includes(word));
-  if (unknown) throw new Stop(`${unknown} is none of ${options.join(', ')}.`);
+  const unknown = words.find((word) => word.startsWith('--') && !options.includes(word) && !limit.test(word));
+  if (unknown) throw new Stop(`${unknown} is none of ${options.join(', ')}, --minutes=N.`);
   const named = chosenParts(words.filter((word) => !word.startsWith('--')));
   const chosen = words.includes('--with-needs') ? withNeeds(named) : named;
   console.log('== Set-up');
   await setUp({ tests: true, bench: true });
   console.log(`   ok after ${elapsed(start)}`);
   const report = new Report();
+  const minutes = words.map((word) => limit.exec(word)?.[1]).find(Boolean);
+  if (minutes) {
+    const tooLong = () => {
+      endAll();
+      report.printRunning();
+      report.end();
+      console.log(`The run is ended after ${minutes} minutes.`);
+      process.exit(1);
+    };
+    setTimeout(tooLong, Math.max(0, minutes * 60_000 - (performance.now() - start))).unref();
+  }
   if (!(await report.run(chosen, { keepGoing: words.includes('--keep-going') }))) process.exitCode = 1;
   report.end();
 });

@@ -20,6 +20,7 @@ const rules = {
  */
 export function compilerCache(folder) {
   if (which('ccache') === null) return {};
-  const launchers = { CMAKE_C_COMPILER_LAUNCHER: 'ccache', CMAKE_CXX_COMPILER_LAUNCHER: 'ccache' };
+  const launcher = join(root, 'scripts', 'lib', 'cached-compiler.sh');
+  const launchers = { CMAKE_C_COMPILER_LAUNCHER: launcher, CMAKE_CXX_COMPILER_LAUNCHER: launcher };
   return { ...rules, ...launchers, CCACHE_DIR: join(folder, 'ccache') };
 }

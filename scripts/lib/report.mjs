@@ -13,6 +13,13 @@ const shownCases = 30;
 /** Two parts use two cores even while one of them links, installs or waits. */
 const sideBySide = 2;
 
+/** Prints the last lines of a log. */
+function printEnd(log) {
+  const lines = readFileSync(log, 'utf8').trimEnd().split('\n');
+  if (lines.length > shownLines) console.log(`(the last ${shownLines} of ${lines.length} lines)`);
+  console.log(lines.slice(-shownLines).join('\n'));
+}
+
 /**
  * A part of a test run.
  * @typedef {object} Part
@@ -28,6 +35,8 @@ export class Report {
   #start = performance.now();
   #times = [];
   #number = 0;
+  /** The log of each running part, by its title. */
+  #logs = new Map();
 
   constructor() {
     rmSync(logs, { recursive: true, force: true });
@@ -83,6 +92,7 @@ export class Report {
     const log = join(logs, `${String(this.#number).padStart(2, '0')}-${title.replace(/\W+/g, '-').toLowerCase()}.log`);
     console.log(`== ${title}`);
     const descriptor = openSync(log, 'w');
+    this.#logs.set(title, log);
     let failure = null;
     try {
       await withOutput(descriptor, body);
@@ -90,6 +100,7 @@ export class Report {
       failure = error;
     }
     closeSync(descriptor);
+    this.#logs.delete(title);
     if (failure && ended()) return false;
     const seen = results();
     if (failure && seen.failed === 0) seen.failed = 1;
@@ -97,15 +108,21 @@ export class Report {
     this.#times.push({ title, seconds: Math.round((performance.now() - start) / 100) / 10 });
     if (!failure && seen.failed > 0) failure = new Error(`${seen.failed} failed`);
     if (failure) {
-      const lines = readFileSync(log, 'utf8').trimEnd().split('\n');
-      if (lines.length > shownLines) console.log(`(the last ${shownLines} of ${lines.length} lines)`);
-      console.log(lines.slice(-shownLines).join('\n'));
+      printEnd(log);
       console.log(`\n== ${title}: failed after ${elapsed(start)}: ${failure.message}\n   log: ${log}`);
       return false;
     }
     const cases = seen.passed + seen.skipped > 0 ? `: ${seen}` : '';
     console.log(`   ${title}: ok after ${elapsed(start)}${cases}`);
     return true;
+  }
+
+  /** Prints the ends of the logs of the running parts, so that a run that is ended from outside says what it did. */
+  printRunning() {
+    for (const [title, log] of this.#logs) {
+      console.log(`\n== ${title}: still running`);
+      printEnd(log);
+    }
   }
 
   /** Prints the last lines of the run and leaves its times in timings.json next to the logs. */

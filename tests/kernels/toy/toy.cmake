@@ -10,7 +10,7 @@ file(COPY ${SOURCE}/tests/kernels/cases.h ${SOURCE}/tests/kernels/cases.cpp ${SO
 file(COPY ${here}/CMakeLists.txt DESTINATION ${copy})
 
 file(COPY ${here}/toy.h DESTINATION ${copy}/engine/kernels/isa)
-toy_line(${copy}/cmake/QsfIsas.cmake "\nqsf_isa(" "qsf_isa(toy any)")
+toy_line(${copy}/cmake/QsfIsas.cmake "\nqsf_isa(" "qsf_isa(toy any -O1)")
 toy_line(${copy}/include/qsf/formats/format.h "\n    Format{"
   "    Format{own_type(60), \"toy\", 128, 100, 6, 0, f16_at(0), f16_at(2), {}, {{{4, 4}, {68, 2}}}, Rounding::min_max},")
 toy_build(toy)
