@@ -30,6 +30,14 @@ describe('source files', () => {
     expect(long.filter(({ lines }) => lines > longest)).toEqual([]);
   });
 
+  it('of the package begin and end the sentences of errors as the engine does, because both reach the same users', () => {
+    const made = /new QSFError\(\s*'\w+',\s*(?:['`](?:The|A|An|This|There|No|Nothing) |[^;]*?[^.]\.['`][,)])/g;
+    const wrong = sources('.ts')
+      .filter((path) => path.startsWith('web/src/'))
+      .flatMap((path) => [...read(path).matchAll(made)].map(([text]) => `${path}: ${text}`));
+    expect(wrong).toEqual([]);
+  });
+
   it('name no package registry or mirror and no path of one machine', () => {
     const hosts = /\b(?:registry|deb|archive|mirrors?|security|ports)\.[\w-]+\.(?:org|com|net)\b/;
     const places = /(?:^|[\s"'`(=:])\/(?:root|work|home\/[a-z]+|opt\/lab)\//m;

@@ -93,7 +93,7 @@ describe('BlockReader', () => {
   it('tells a slice that has fewer bytes than the blob said', async () => {
     const shrunk = { size: 100, slice: () => new Blob([noise(50)]) } as unknown as Blob;
     await expect(new BlockReader(shrunk).read(60, new Uint8Array(10))).rejects.toMatchObject({
-      ...{ code: 'truncated', message: 'The file ends 50 bytes before 100.' },
+      ...{ code: 'truncated', message: 'the file ends 50 bytes before 100' },
     });
   });
 });
@@ -165,7 +165,7 @@ describe('BytesSource', () => {
     expect(same(into, bytes.subarray(900))).toBe(true);
     expect(source.stats()).toMatchObject({ blob: 100, loaded: 1000 });
     expect(() => source.read({ offset: 901, into, crc: undefined })).toThrow(
-      expect.objectContaining({ code: 'truncated', message: 'The model ends 1 bytes before 1001.' }) as Error,
+      expect.objectContaining({ code: 'truncated', message: 'the model ends 1 bytes before 1001' }) as Error,
     );
   });
 });

@@ -130,10 +130,10 @@ describe('chat() and render()', () => {
   const cyclic: { role: string; self?: unknown } = { role: 'user' };
   cyclic.self = cyclic;
   it.each([
-    ['no messages', [], {}, 'The messages are a list that is empty or has other values'],
-    ['a number', 5, {}, 'The messages are 5; they must be a text, or a list'],
-    ['null', null, {}, 'The messages are null'],
-    ['null in place of options', 'Hello', null, 'The argument of chat() is null'],
+    ['no messages', [], {}, 'the messages are a list that is empty or has other values'],
+    ['a number', 5, {}, 'the messages are 5; they must be a text, or a list'],
+    ['null', null, {}, 'the messages are null'],
+    ['null in place of options', 'Hello', null, 'the argument of chat() is null'],
     ['messages without a role', [{ content: 'x' }], {}, 'a list of objects with a role'],
     ['an answer at the end', [...hello, { role: 'assistant', content: 'x' }], {}, 'nothing to answer'],
     ['a cycle', [cyclic], {}, 'has no form in JSON'],

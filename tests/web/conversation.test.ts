@@ -268,17 +268,17 @@ describe('a conversation', () => {
     });
 
     it.each<[unknown, string]>([
-      ['{', 'The saved conversation is not JSON: '],
-      ['[]', 'The saved conversation is a list; it must be an object.'],
-      [null, 'The saved conversation is null; it must be an object.'],
-      [undefined, 'The saved conversation is undefined; it must be an object.'],
-      [{ messages: [] }, 'The version of the saved conversation is undefined; it must be 1.'],
-      [{ version: 2, messages: [] }, 'The version of the saved conversation is 2; it must be 1.'],
-      [{ version: '1', messages: [] }, 'The version of the saved conversation is a string; it must be 1.'],
-      [{ version: 1 }, 'messages of the saved conversation is undefined; it must be a list.'],
-      [{ version: 1, messages: 'Hi' }, 'messages of the saved conversation is a string; it must be a list.'],
+      ['{', 'the saved conversation is not JSON: '],
+      ['[]', 'the saved conversation is a list; it must be an object'],
+      [null, 'the saved conversation is null; it must be an object'],
+      [undefined, 'the saved conversation is undefined; it must be an object'],
+      [{ messages: [] }, 'the version of the saved conversation is undefined; it must be 1'],
+      [{ version: 2, messages: [] }, 'the version of the saved conversation is 2; it must be 1'],
+      [{ version: '1', messages: [] }, 'the version of the saved conversation is a string; it must be 1'],
+      [{ version: 1 }, 'messages of the saved conversation is undefined; it must be a list'],
+      [{ version: 1, messages: 'Hi' }, 'messages of the saved conversation is a string; it must be a list'],
       [{ version: 1, messages: ['Hi'] }, 'they must be a text, or a list of objects with a role'],
-      [{ version: 1, messages: [], dropped: {} }, 'dropped of the saved conversation is an object; it must be a list.'],
+      [{ version: 1, messages: [], dropped: {} }, 'dropped of the saved conversation is an object; it must be a list'],
     ])('in another form is refused: %o', (data, sentence) => {
       expect(() => Conversation.from(llm, data as string)).toThrow(
         expect.objectContaining({
@@ -290,14 +290,14 @@ describe('a conversation', () => {
   });
 
   it.each<[object | null, string]>([
-    [null, 'The argument of conversation() is null'],
+    [null, 'the argument of conversation() is null'],
     [{ sytem: 'x' }, 'conversation() has no option "sytem"; did you mean system?'],
     [{ signal: AbortSignal.timeout(1) }, 'conversation() has no option "signal"'],
     [{ continue: true }, 'conversation() has no option "continue"'],
     [{ system: 5 }, 'system is 5; it must be a text'],
     [{ system: 'x', messages: [system] }, 'two system messages'],
     [{ messages: [5] }, 'they must be a text, or a list of objects with a role'],
-    [{ messages: null }, 'The messages are null'],
+    [{ messages: null }, 'the messages are null'],
     [{ messages: [{ role: 'user', content: 5n }] }, 'has no form in JSON'],
     [{ whenFull: 'shift' }, 'whenFull is "shift"; it must be one of end, drop'],
     [{ onDrop: true }, 'onDrop is true; it must be a function'],
@@ -310,17 +310,17 @@ describe('a conversation', () => {
   });
 
   it.each<[string, (talk: Conversation) => Promise<unknown>, string]>([
-    ['send(null)', (talk) => talk.send(null as never).text(), 'The message is null; it must be a text'],
-    ['send({})', (talk) => talk.send({} as never).text(), 'The message is an object; it must be a text'],
+    ['send(null)', (talk) => talk.send(null as never).text(), 'the message is null; it must be a text'],
+    ['send({})', (talk) => talk.send({} as never).text(), 'the message is an object; it must be a text'],
     ['send() of a cycle', (talk) => talk.send(cyclic).text(), 'has no form in JSON'],
-    ['send() with null', (talk) => talk.send('c', null as never).text(), 'The argument of send() is null'],
+    ['send() with null', (talk) => talk.send('c', null as never).text(), 'the argument of send() is null'],
     ['send() with another option', (talk) => talk.send('c', { system: 'x' } as never).text(), 'send() has no option'],
     ['send() with another signal', (talk) => talk.send('c', { signal: {} as never }).text(), 'signal is an object'],
     ['an answer that is sent', (talk) => talk.send(answer('c')).text(), 'ends with an answer'],
     ['edit() of no message', (talk) => talk.edit(4, 'c').text(), 'i is 4; it must be a whole number from 0 to 3'],
     ['edit() of a text', (talk) => talk.edit('0' as never, 'c').text(), 'i is "0"; it must be a whole number'],
-    ['edit() of an answer', (talk) => talk.edit(1, 'c').text(), 'Message 1 has the role assistant'],
-    ['countTokens(5)', (talk) => talk.countTokens(5 as never), 'The message is 5; it must be a text'],
+    ['edit() of an answer', (talk) => talk.edit(1, 'c').text(), 'message 1 has the role assistant'],
+    ['countTokens(5)', (talk) => talk.countTokens(5 as never), 'the message is 5; it must be a text'],
   ])('refuses %s and stays as it is', async (_, call, sentence) => {
     const talk = llm.conversation({ messages: exchanged });
     const refused = { name: 'QSFError', code: 'bad_argument', message: expect.stringContaining(sentence) as string };

@@ -46,11 +46,11 @@ describe('embed() of a page', () => {
   });
 
   it.each([
-    ['a', null, 'The argument of embed() is null; it must be an object'],
+    ['a', null, 'the argument of embed() is null; it must be an object'],
     ['a', { signal: {} }, 'signal is an object; it must be an AbortSignal'],
-    [null, {}, 'The texts are null; they must be a text or a list of texts'],
-    [{ a: 1 }, {}, 'The texts are an object; they must be a text or a list of texts'],
-    [[[{ role: 'user', content: 'Hello' }]], {}, 'The prompt is a list of objects, such as chat messages;'],
+    [null, {}, 'the texts are null; they must be a text or a list of texts'],
+    [{ a: 1 }, {}, 'the texts are an object; they must be a text or a list of texts'],
+    [[[{ role: 'user', content: 'Hello' }]], {}, 'the prompt is a list of objects, such as chat messages;'],
   ])('refuses %o and %o with an error of its own', async (texts, options, sentence) => {
     await expect(llm.embed(texts as never, options as never)).rejects.toMatchObject({
       ...{ name: 'QSFError', code: 'bad_argument', message: expect.stringContaining(sentence) as string },

@@ -122,16 +122,16 @@ describe('a wrong argument', () => {
 });
 
 it.each<[() => unknown, string]>([
-  [() => serveOffline(null as never), 'The argument of serveOffline() is null; it must be an object'],
+  [() => serveOffline(null as never), 'the argument of serveOffline() is null; it must be an object'],
   [() => serveOffline({ ...offline, file: [] } as never), 'serveOffline() has no option "file"; did you mean files?'],
-  [() => serveOffline({ ...offline, files: [5] as never }), 'files is a list; it must be a list of addresses.'],
-  [() => serveOffline({ ...offline, version: 1 as never }), 'version is 1; it must be a text.'],
-  [() => openaiFetch(null as never), 'The model of openaiFetch() is null; it must be one that QSF.load() gave.'],
-  [() => openaiFetch({ a: 5 as never }), 'The model of openaiFetch() is 5; it must be one that QSF.load() gave.'],
-  [() => languageModel({} as never), 'The model of languageModel() is an object; it must be one that QSF.load() gave.'],
+  [() => serveOffline({ ...offline, files: [5] as never }), 'files is a list; it must be a list of addresses'],
+  [() => serveOffline({ ...offline, version: 1 as never }), 'version is 1; it must be a text'],
+  [() => openaiFetch(null as never), 'the model of openaiFetch() is null; it must be one that QSF.load() gave'],
+  [() => openaiFetch({ a: 5 as never }), 'the model of openaiFetch() is 5; it must be one that QSF.load() gave'],
+  [() => languageModel({} as never), 'the model of languageModel() is an object; it must be one that QSF.load() gave'],
   [
     () => promptApi('a' as never),
-    'The model of promptApi() is "a"; it must be one that QSF.load() gave, or a function.',
+    'the model of promptApi() is "a"; it must be one that QSF.load() gave, or a function',
   ],
 ])('the sentence of %s', (call, message) => {
   expect(call).toThrow(expect.objectContaining({ name: 'QSFError', code: 'bad_argument', message }));

@@ -137,7 +137,7 @@ class FakeMaker implements MakerModule {
     return this.#front;
   }
   warnings(): string[] {
-    return ['The model is odd.'];
+    return ['the model is odd.'];
   }
   segments(): number[] {
     return segments.flatMap(({ offset, size }) => [offset, size]);

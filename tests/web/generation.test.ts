@@ -181,9 +181,9 @@ describe('a generation', () => {
   });
 
   it('is not begun when the engine refuses it', () => {
-    instance.refuse.start = { code: 'context_full', sentence: 'The prompt is too long.' };
+    instance.refuse.start = { code: 'context_full', sentence: 'the prompt is too long.' };
     expect(() => begin()).toThrow(
-      expect.objectContaining({ code: 'context_full', message: 'The prompt is too long.' }) as Error,
+      expect.objectContaining({ code: 'context_full', message: 'the prompt is too long.' }) as Error,
     );
     expect(() => begin({ stop: ['a\0b'] })).toThrow(expect.objectContaining({ code: 'bad_argument' }) as Error);
     expect(() => begin({ prompt: 'x'.repeat(80_000) })).toThrow(

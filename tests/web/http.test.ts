@@ -100,7 +100,7 @@ describe('opening', () => {
       const message =
         `${URL_} could not be read in 3 tries: Failed to fetch; the server answers, but lets pages of ${page} read nothing ` +
         `(CORS): it must send Access-Control-Allow-Origin: ${page}, with errors too, allow the request headers Range, and ` +
-        'expose Content-Range and ETag.';
+        'expose Content-Range and ETag';
       await expect(file({ headers: {} }).open()).rejects.toMatchObject({ code: 'network_error', message, url: URL_ });
       const named = file({ headers: {} }, { headers: { Authorization: 'Bearer x' }, credentials: 'include' });
       await expect(named.open()).rejects.toThrow(/Allow-Credentials: true, .* headers Range, Authorization, and/);
@@ -124,7 +124,7 @@ describe('opening', () => {
         code: 'no_ranges',
         message:
           `${URL_} could not be read in 3 tries: Failed to fetch; the server sends the file with Content-Encoding gzip, of ` +
-          'which a browser reads no range: it must send it as it is.',
+          'which a browser reads no range: it must send it as it is',
       });
     });
 
@@ -140,7 +140,7 @@ describe('opening', () => {
       async (origin) => {
         await expect(file({ headers: OTHER, fault: () => 'broken' }, {}, origin).open()).rejects.toMatchObject({
           code: 'network_error',
-          message: `${URL_} could not be read in 3 tries: Failed to fetch.`,
+          message: `${URL_} could not be read in 3 tries: Failed to fetch`,
         });
       },
     );
@@ -189,7 +189,7 @@ describe('opening', () => {
   it('counts no tries where there was one', async () => {
     const away = (async () => new Response(null, { status: 503 })) as typeof fetch;
     await expect(open(new FakeServer(noise(1)), { fetch: away, retries: 0 }).open()).rejects.toMatchObject({
-      ...{ code: 'http_status', message: `${URL_} answered 503.`, url: URL_, status: 503 },
+      ...{ code: 'http_status', message: `${URL_} answered 503`, url: URL_, status: 503 },
     });
   });
 

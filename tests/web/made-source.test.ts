@@ -83,7 +83,7 @@ describe('a made source', () => {
     expect(makers.started).toBe(2);
     const before = server.spans.filter(([, end]) => end <= FRONT).reduce((sum, [begin, end]) => sum + end - begin, 0);
     expect(before).toBeLessThan(FRONT + 70_000);
-    expect(warnings).toEqual(['The model is odd.']);
+    expect(warnings).toEqual(['the model is odd.']);
   });
 
   it('requests the runs of a segment together, and forgets them', async () => {

@@ -23,7 +23,7 @@ describe('what is opened', () => {
     expect(absolute('models/my model.qsf')).toBe(pathToFileURL(join(process.cwd(), 'models/my model.qsf')).href);
     expect(absolute('models/dir/')).toBe(pathToFileURL(join(process.cwd(), 'models/dir/')).href);
     expect(() => absolute('ftp://models.test/m.qsf')).toThrow(/neither an http\(s\) nor a file: address, nor a path/);
-    expect(() => absolute('http://[')).toThrow('"http://[" is not an address.');
+    expect(() => absolute('http://[')).toThrow('"http://[" is not an address');
   });
 });
 

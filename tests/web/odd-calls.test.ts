@@ -145,14 +145,14 @@ describe('a call is refused with the reason', () => {
   it('if it has more tokens than any context', async () => {
     const llm = await QSF.load(URL_);
     await expect(llm.detokenize({ length: 2 ** 40 })).rejects.toMatchObject({
-      ...{ name: 'QSFError', code: 'bad_argument', message: 'There are 1099511627776 tokens; there can be 16777216.' },
+      ...{ name: 'QSFError', code: 'bad_argument', message: 'there are 1099511627776 tokens; there can be 16777216' },
     });
   });
 
   const view = (bytes: ArrayBuffer) => new DataView(bytes);
   it.each<[string, (bytes: ArrayBuffer) => unknown[]]>([
-    ['The model', (bytes) => [bytes]],
-    ['The model', (bytes) => [view(bytes)]],
+    ['the model', (bytes) => [bytes]],
+    ['the model', (bytes) => [view(bytes)]],
     ['wasmBinary', (bytes) => [URL_, { wasmBinary: bytes }]],
     ['wasmBinary', (bytes) => [URL_, { wasmBinary: view(bytes) }]],
   ])('if %s was transferred', async (what, argumentsOf) => {
@@ -161,7 +161,7 @@ describe('a call is refused with the reason', () => {
     structuredClone(bytes, { transfer: [bytes] });
     await expect(QSF.load(source, options)).rejects.toMatchObject({
       ...{ name: 'QSFError', code: 'bad_argument' },
-      message: `${what} has no memory any more, because it was transferred.`,
+      message: `${what} has no memory any more, because it was transferred`,
     });
   });
 

@@ -49,7 +49,7 @@ describe('chat.completions.create()', () => {
   });
 
   it.each<[unknown, string]>([
-    [null, 'The argument of chat.completions.create() is null; it must be an object'],
+    [null, 'the argument of chat.completions.create() is null; it must be an object'],
     [undefined, 'chat.completions.create() must be given an object'],
     [{}, 'messages is undefined; it must be a list of messages'],
     [{ messages: 'Hello' }, 'messages is a string; it must be a list of messages'],
@@ -57,7 +57,7 @@ describe('chat.completions.create()', () => {
     [{ messages: [{ content: 'x' }] }, 'messages[0].role is undefined'],
     [{ messages: [{ role: 'user', content: 5 }] }, 'messages[0].content is 5'],
     [{ messages: [{ role: 'user', content: [{ type: 'text' }] }] }, 'messages[0].content[0].text is undefined'],
-    [{ messages: [] }, 'The messages are a list that is empty'],
+    [{ messages: [] }, 'the messages are a list that is empty'],
     [{ messages: [...messages, { role: 'assistant', content: 'x' }] }, 'nothing to answer'],
     [{ messages, maxTokens: 3 }, 'chat.completions.create() has no option "maxTokens"; did you mean max_tokens?'],
     [{ messages, temperature: -1 }, 'temperature is -1; it must be 0 to 3.4e+38'],
@@ -78,7 +78,7 @@ describe('chat.completions.create()', () => {
     [{ messages, model: 5 }, 'model is 5; it must be a text'],
     [{ messages, stream: 'yes' }, 'stream is "yes"; it must be true or false'],
     [{ messages, stream_options: { include_usage: true } }, 'stream_options is given without stream: true'],
-    [{ messages, stream: true, stream_options: 5 }, 'The argument of stream_options is 5'],
+    [{ messages, stream: true, stream_options: 5 }, 'the argument of stream_options is 5'],
     [{ messages, stream: true, stream_options: { usage: true } }, 'stream_options has no option "usage"'],
     [{ messages, stream: true, stream_options: { include_usage: 1 } }, 'stream_options.include_usage is 1'],
     [{ messages, reasoning_effort: 5 }, 'reasoning_effort is 5'],
@@ -88,7 +88,7 @@ describe('chat.completions.create()', () => {
     [{ messages, response_format: 'json' }, 'responseFormat is "json"'],
     [{ messages, response_format: { type: 'xml' } }, 'responseFormat.type is'],
     [{ messages, stream: true, messages_: 1 }, 'did you mean messages?'],
-    [{ messages: [], stream: true }, 'The messages are a list that is empty'],
+    [{ messages: [], stream: true }, 'the messages are a list that is empty'],
   ])('refuses %o, also as a stream that nobody has read', async (params, sentence) => {
     const creating = llm.chat.completions.create(params as never);
     await expect(creating).rejects.toMatchObject({
@@ -98,7 +98,7 @@ describe('chat.completions.create()', () => {
   });
 
   it.each<[unknown, string]>([
-    [null, 'The argument of chat.completions.create() is null'],
+    [null, 'the argument of chat.completions.create() is null'],
     [{ signal: 5 }, 'signal is 5; it must be an AbortSignal'],
     [{ timeout: 5 }, 'chat.completions.create() has no option "timeout"'],
   ])('refuses %o as its second argument', async (how, sentence) => {
@@ -121,7 +121,7 @@ describe('completions.create()', () => {
     [{ prompt: [] }, 'bad_argument', 'prompt is a list'],
     [{ prompt: [[-1]] }, 'bad_token', '-1 is not a token id'],
     [{ prompt: 'a', messages }, 'bad_argument', 'completions.create() has no option "messages"'],
-    [null, 'bad_argument', 'The argument of completions.create() is null'],
+    [null, 'bad_argument', 'the argument of completions.create() is null'],
   ])('refuses %o', async (params, code, sentence) => {
     await expect(llm.completions.create(params as never)).rejects.toMatchObject({
       ...{ name: 'QSFError', code, message: expect.stringContaining(sentence) as string },
@@ -154,7 +154,7 @@ describe('embeddings.create()', () => {
     [{}, 'bad_argument', 'input is undefined'],
     [{ input: [{}] }, 'bad_argument', 'it must be text or token ids'],
     [{ input: 'a', n: 1 }, 'bad_argument', 'embeddings.create() has no option "n"'],
-    [null, 'bad_argument', 'The argument of embeddings.create() is null'],
+    [null, 'bad_argument', 'the argument of embeddings.create() is null'],
   ])('refuses %o', async (params, code, sentence) => {
     await expect(llm.embeddings.create(params as never)).rejects.toMatchObject({
       ...{ name: 'QSFError', code, message: expect.stringContaining(sentence) as string },

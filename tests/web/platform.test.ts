@@ -56,7 +56,7 @@ describe('the worker', () => {
     await expect(startWorker(undefined)).rejects.toMatchObject({
       code: 'unsupported_host',
       message:
-        "No worker can be started here, as in shared and service workers: import 'qsf/worker' there too, so that the engine runs in the same thread.",
+        "no worker can be started here, as in shared and service workers: import 'qsf/worker' there too, so that the engine runs in the same thread",
     });
   });
 
@@ -70,7 +70,7 @@ describe('the worker', () => {
     for (const given of [undefined, 'https://page.test/worker.js']) {
       await expect(startWorker(given)).rejects.toMatchObject({
         code: 'unsupported_host',
-        message: `The browser refused to start the worker: ${why} A sandboxed frame needs allow-same-origin.`,
+        message: `the browser refused to start the worker: ${why} A sandboxed frame needs allow-same-origin`,
       });
     }
   });
@@ -79,7 +79,7 @@ describe('the worker', () => {
     fate = { message: 'SyntaxError: no' };
     await expect(startWorker('https://page.test/worker.js')).rejects.toMatchObject({
       code: 'unsupported_host',
-      message: 'The worker could not run: SyntaxError: no.',
+      message: 'the worker could not run: SyntaxError: no',
     });
     expect(ended).toBe(1);
   });
@@ -150,10 +150,10 @@ describe('the worker of a bundler', () => {
   });
 
   it.each([
-    ['https://page.test/worker-1a2b.js', 'worker-1a2b.js cannot be reached: Failed to fetch.'],
+    ['https://page.test/worker-1a2b.js', 'worker-1a2b.js cannot be reached: Failed to fetch'],
     [
       'https://cdn.test/worker-5e6f.js',
-      'worker-5e6f.js cannot be reached, or its server does not let this origin read it: Failed to fetch.',
+      'worker-5e6f.js cannot be reached, or its server does not let this origin read it: Failed to fetch',
     ],
   ])('that cannot be reached is no matter of a policy: %s', async (address, words) => {
     bundledAt(address);

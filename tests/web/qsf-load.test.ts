@@ -165,7 +165,7 @@ describe('load()', () => {
   });
 
   it.each([
-    [null, 'The argument of load() is null; it must be an object'],
+    [null, 'the argument of load() is null; it must be an object'],
     [{ memory: 64n }, 'memory is 64 bytes; it must be more than 0'],
     [{ network: { headers: 'Bearer s3cret' } }, 'network.headers is a string; it must be an object of names'],
     [{ network: { headers: { 'a b': 's3cret' } } }, 'network.headers has a name or a value that no request can have'],
@@ -209,14 +209,14 @@ describe('load()', () => {
       throw new TypeError('Not today.');
     });
     await expect(QSF.load(URL_)).rejects.toMatchObject({
-      ...{ name: 'QSFError', code: 'unsupported_host', message: 'The worker could not be started: Not today.' },
+      ...{ name: 'QSFError', code: 'unsupported_host', message: 'the worker could not be started: Not today.' },
     });
   });
 
   it('is how a model is opened, and new is not', () => {
     expect(() => new (QSF as unknown as new () => QSF)()).toThrow(
       expect.objectContaining({
-        ...{ name: 'QSFError', code: 'bad_argument', message: 'A QSF is made by QSF.load(), not by new.' },
+        ...{ name: 'QSFError', code: 'bad_argument', message: 'a QSF is made by QSF.load(), not by new' },
       }) as Error,
     );
   });
@@ -238,11 +238,11 @@ describe('load()', () => {
 
   it.each<[unknown, string]>([
     ['hf:owner', '"hf:owner" names no model of the Hub; write hf:OWNER/NAME, .* @REVISION'],
-    [new Response('QSF1'), 'The model is a Response; .*: give its address, .* or the result of its blob\\(\\)'],
-    [Promise.resolve('a.qsf'), 'The model is a Promise; .*: await it first'],
-    [['a-1.gguf', 'a-2.gguf'], 'The model is a list; .*: a list has files only, and the address of one part'],
-    [[new Blob(['a'])], 'The model is a list; .*: a list has files only'],
-    [[], 'The model is a list; '],
+    [new Response('QSF1'), 'the model is a Response; .*: give its address, .* or the result of its blob\\(\\)'],
+    [Promise.resolve('a.qsf'), 'the model is a Promise; .*: await it first'],
+    [['a-1.gguf', 'a-2.gguf'], 'the model is a list; .*: a list has files only, and the address of one part'],
+    [[new Blob(['a'])], 'the model is a list; .*: a list has files only'],
+    [[], 'the model is a list; '],
   ])('says what to give in place of %o', async (source, sentence) => {
     await expect(QSF.load(source as never)).rejects.toMatchObject({
       ...{ name: 'QSFError', code: 'bad_argument', message: expect.stringMatching(sentence) as string },
@@ -288,7 +288,7 @@ describe('load()', () => {
     await expect(QSF.load({ kind: 'file', getFile } as never)).rejects.toMatchObject({
       ...{ name: 'QSFError', code: 'io_error' },
       message: expect.stringMatching(
-        /^The FileSystemFileHandle gave no file: The request is .* requestPermission/,
+        /^the FileSystemFileHandle gave no file: The request is .* requestPermission/,
       ) as string,
     });
   });

@@ -38,7 +38,7 @@ describe('save() and restore()', () => {
     expect(backend.restores.map((from) => typeof from)).toEqual(['object', 'string']);
     backend.answers.restore = async () => failure('mismatch', 'the saved sequence is of another model');
     await expect(llm.restore(file)).rejects.toMatchObject({ code: 'mismatch' });
-    backend.answers.save = async () => failure('io_error', 'The browser did not store talk.');
+    backend.answers.save = async () => failure('io_error', 'the browser did not store talk.');
     await expect(llm.save({ name: 'talk' })).rejects.toMatchObject({ code: 'io_error' });
   });
 

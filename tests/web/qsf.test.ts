@@ -61,12 +61,12 @@ describe('generate()', () => {
     [{ seed: -1 }, 'seed is -1; it must be a whole number from 0 to 9007199254740991'],
     [{ topP: 0 }, 'topP is 0; it must be above 0 and at most 1'],
     [{ max_tokens: 5 } as GenerateOptions, 'generate() has no option "max_tokens"; did you mean maxTokens?'],
-    [{ stop: 5 } as unknown as GenerateOptions, 'stop is 5; it must be a text or a list of at most 8 texts.'],
+    [{ stop: 5 } as unknown as GenerateOptions, 'stop is 5; it must be a text or a list of at most 8 texts'],
     [
       { stop: ['a', 5] } as unknown as GenerateOptions,
-      'stop is a list of 2; it must be a text or a list of at most 8 texts.',
+      'stop is a list of 2; it must be a text or a list of at most 8 texts',
     ],
-    [{ stop: Array<string>(9).fill('a') }, 'stop is a list of 9; it must be a text or a list of at most 8 texts.'],
+    [{ stop: Array<string>(9).fill('a') }, 'stop is a list of 9; it must be a text or a list of at most 8 texts'],
     [{ continue: 1 } as unknown as GenerateOptions, 'continue is 1; it must be true or false'],
   ])('refuses %o and is free for the next', async (options, sentence) => {
     await expect(collect(llm, options)).rejects.toMatchObject({ code: 'bad_argument', message: sentence });
@@ -94,7 +94,7 @@ describe('generate()', () => {
     const refused = {
       name: 'QSFError',
       code: 'bad_argument',
-      message: 'The argument of generate() is null; it must be an object',
+      message: 'the argument of generate() is null; it must be an object',
     };
     await expect(stream.next()).rejects.toMatchObject(refused);
     await expect(stream.result).rejects.toMatchObject(refused);
@@ -111,7 +111,7 @@ describe('generate()', () => {
       await expect(llm.generate(prompt as never).next()).rejects.toMatchObject({
         ...{ name: 'QSFError', code: 'bad_argument' },
         message: expect.stringMatching(
-          `^The prompt is a list of ${what}; it must be one text, .*chat\\(\\) answers messages\\.$`,
+          `^the prompt is a list of ${what}; it must be one text, .*chat\\(\\) answers messages$`,
         ) as string,
       });
     }
@@ -351,7 +351,7 @@ describe('generate()', () => {
     worker().break('out of memory');
     await expect(generation).rejects.toMatchObject({
       code: 'unsupported_host',
-      message: 'The worker could not run: out of memory.',
+      message: 'the worker could not run: out of memory',
     });
   });
 });
@@ -391,7 +391,7 @@ describe('rewind()', () => {
 });
 
 describe('close()', () => {
-  const cancelled = { name: 'QSFError', code: 'cancelled', message: 'The model was closed.' };
+  const cancelled = { name: 'QSFError', code: 'cancelled', message: 'the model was closed' };
   let llm: QSF;
   beforeEach(async () => {
     llm = await QSF.load(URL_);
@@ -402,7 +402,7 @@ describe('close()', () => {
     await Promise.all([llm.close(), llm.close()]);
     expect(backend.calls.filter((call) => call === 'close')).toHaveLength(1);
     expect(worker().terminated).toBe(true);
-    const closed = { code: 'bad_state', message: 'The model was closed.' };
+    const closed = { code: 'bad_state', message: 'the model was closed' };
     await expect(llm.stats()).rejects.toMatchObject(closed);
     await expect(llm.tokenize('a')).rejects.toMatchObject(closed);
     await expect(llm.detokenize([1])).rejects.toMatchObject(closed);
@@ -462,27 +462,27 @@ describe('text and tokens', () => {
   });
 
   it.each<[string, (llm: QSF) => Promise<unknown>, string]>([
-    ['tokenize(5)', (llm) => llm.tokenize(5 as never), 'The text is 5; it must be a string.'],
-    ['tokenize(text, null)', (llm) => llm.tokenize('a', null as never), 'The argument of tokenize() is null'],
+    ['tokenize(5)', (llm) => llm.tokenize(5 as never), 'the text is 5; it must be a string'],
+    ['tokenize(text, null)', (llm) => llm.tokenize('a', null as never), 'the argument of tokenize() is null'],
     ['tokenize(text, strange)', (llm) => llm.tokenize('a', { spezial: true } as never), 'did you mean special?'],
     [
       'detokenize(null)',
       (llm) => llm.detokenize(null as never),
-      'The tokens are null; they must be a list of token ids.',
+      'the tokens are null; they must be a list of token ids',
     ],
     [
       'detokenize({ special })',
       (llm) => llm.detokenize([1], { special: 1 } as never),
       'special is 1; it must be true or false',
     ],
-    ['detokenize(text)', (llm) => llm.detokenize('12' as never), 'The tokens are a string; they must be'],
+    ['detokenize(text)', (llm) => llm.detokenize('12' as never), 'the tokens are a string; they must be'],
   ])('of another kind are refused: %s', async (_, ask, sentence) => {
     const llm = await QSF.load(URL_);
     await expect(ask(llm)).rejects.toMatchObject({
       ...{ name: 'QSFError', code: 'bad_argument', message: expect.stringContaining(sentence) as string },
     });
     await expect(llm.detokenize([{}] as never)).rejects.toMatchObject({
-      ...{ code: 'bad_token', message: 'an object is not a token id.' },
+      ...{ code: 'bad_token', message: 'an object is not a token id' },
     });
   });
 });

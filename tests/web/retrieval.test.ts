@@ -187,22 +187,22 @@ describe('the nearest vectors', () => {
   });
 
   it.each<[string, () => unknown, string]>([
-    ['another length', () => nearest([1, 2], [[1, 2], [1]]), 'Vector 1 has 1 values, and the query has 2.'],
-    ['no number', () => nearest([1], [[NaN]]), 'Vector 0 has a value that is not a finite number.'],
-    ['no number in the query', () => nearest([Infinity], [[1]]), 'The query has a value that is not a finite number.'],
-    ['no vector', () => nearest(5 as never, []), 'The query is 5; it must be a vector.'],
-    ['an empty query', () => nearest([], []), 'The query is an empty list; it must be a vector.'],
-    ['half a number of results', () => nearest([1], [], 0.5), 'most is 0.5; it must be a whole number.'],
-    ['a short length', () => passagesOf('a', { length: 15 }), 'length is 15; it must be 16 or more.'],
+    ['another length', () => nearest([1, 2], [[1, 2], [1]]), 'vector 1 has 1 values, and the query has 2'],
+    ['no number', () => nearest([1], [[NaN]]), 'vector 0 has a value that is not a finite number'],
+    ['no number in the query', () => nearest([Infinity], [[1]]), 'the query has a value that is not a finite number'],
+    ['no vector', () => nearest(5 as never, []), 'the query is 5; it must be a vector'],
+    ['an empty query', () => nearest([], []), 'the query is an empty list; it must be a vector'],
+    ['half a number of results', () => nearest([1], [], 0.5), 'most is 0.5; it must be a whole number'],
+    ['a short length', () => passagesOf('a', { length: 15 }), 'length is 15; it must be 16 or more'],
     [
       'a wide overlap',
       () => passagesOf('a', { length: 20, overlap: 11 }),
-      'overlap is 11; it must be from 0 to half of length, 10.',
+      'overlap is 11; it must be from 0 to half of length, 10',
     ],
     [
       'a passage without a name',
       () => messageWith('a', [{ text: 'b' } as never]),
-      'Passage 0 must have a name and a text.',
+      'passage 0 must have a name and a text',
     ],
   ])('are refused for %s', (_, call, sentence) => {
     expect(call).toThrow(expect.objectContaining({ name: 'QSFError', code: 'bad_argument', message: sentence }));

@@ -67,10 +67,10 @@ describe.each(['now', 'later'] as const)('reads that end %s', (mode) => {
   it('that fail end the run with their own error', async () => {
     source.mode = mode;
     const place = { url: 'https://example.org/model.qsf', status: 404 };
-    source.error = new QSFError('http_status', 'The server answered 404.', place);
+    source.error = new QSFError('http_status', 'The server answered 404', place);
     open();
     await expect(runner.run()).rejects.toMatchObject({
-      ...{ code: 'http_status', message: 'The server answered 404.', ...place },
+      ...{ code: 'http_status', message: 'The server answered 404', ...place },
     });
     expect(instance.calls).toContain('fail http_status');
     source.error = new TypeError('no such thing');

@@ -60,7 +60,7 @@ describe('an address with a signature', () => {
     };
     const file = new HttpFile(SIGNED, { fetch: failing, retries: 0 });
     await expect(file.open()).rejects.toMatchObject({
-      message: `${SHOWN} could not be read: Request cannot be constructed from ${SHOWN}.`,
+      message: `${SHOWN} could not be read: Request cannot be constructed from ${SHOWN}`,
       url: SHOWN,
     });
     vi.stubGlobal('fetch', failing);

@@ -252,7 +252,7 @@ describe('a tab that leads', () => {
     backend.answers.load = async () => ({ ok: true, value: true });
     backend.answers.close = async () => {
       // As the worker does: what is under way ends first.
-      loading.resolve(failure('cancelled', 'The source was closed.'));
+      loading.resolve(failure('cancelled', 'the source was closed'));
       await stays(() => reply === undefined);
       return done;
     };
@@ -355,7 +355,7 @@ describe('calls of several tabs', () => {
     expect([backend.stopped, backend.shown]).toEqual([[second.id], [1]]);
     expect(await second.next()).toMatchObject({ ok: false, error: { code: 'cancelled' } });
     // Whoever is over is forgotten.
-    backend.answers.start = async () => failure('context_full', 'The prompt is too long.');
+    backend.answers.start = async () => failure('context_full', 'the prompt is too long.');
     expect(await second.start()).toMatchObject({ ok: false, error: { code: 'context_full' } });
     await second.stop();
     backend.answers.start = async () => done;

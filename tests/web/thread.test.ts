@@ -32,7 +32,7 @@ it('answers calls, has one model for each load(), and ends', async () => {
     await expect(reply).rejects.toMatchObject({
       name: 'QSFError',
       code: 'bad_state',
-      message: 'The model is not open yet.',
+      message: 'the model is not open yet',
     });
     await remote.close();
   }
@@ -42,6 +42,6 @@ it('answers calls, has one model for each load(), and ends', async () => {
 it('refuses threads, which need further workers', async () => {
   await expect(QSF.load('https://page.test/m.qsf', { threads: 2 })).rejects.toMatchObject({
     ...{ name: 'QSFError', code: 'unsupported_host' },
-    message: '2 threads need further workers, which shared and service workers cannot start.',
+    message: '2 threads need further workers, which shared and service workers cannot start',
   });
 });

@@ -66,7 +66,7 @@ export function serveOffline(options: OfflineOptions): void {
   const current = `${name}-${version}`;
   const place = (file: string) => {
     if (URL.canParse(file, scope.location.href)) return new URL(file, scope.location.href).href;
-    throw new QSFError('bad_argument', `"${file}" is not an address.`);
+    throw new QSFError('bad_argument', `"${file}" is not an address`);
   };
   const digests = new Map(Object.entries(integrity).map(([file, digest]) => [place(file), digest]));
   const kept = new Map(files.map((file) => [place(file), digests.get(place(file))]));
@@ -97,7 +97,7 @@ function checked(options: OfflineOptions) {
   text('version', version);
   text('name', name);
   if (!Array.isArray(files) || !files.every((file) => typeof file === 'string'))
-    throw new QSFError('bad_argument', `files is ${kindOf(files)}; it must be a list of addresses.`);
+    throw new QSFError('bad_argument', `files is ${kindOf(files)}; it must be a list of addresses`);
   checkKind('integrity', 'object', integrity);
   for (const [file, digest] of Object.entries(integrity)) text(`integrity of ${file}`, digest);
   checkKind('isolate', 'boolean', isolate);
@@ -105,7 +105,7 @@ function checked(options: OfflineOptions) {
 }
 
 function text(name: string, value: unknown): void {
-  if (typeof value !== 'string') throw new QSFError('bad_argument', `${name} is ${shown(value)}; it must be a text.`);
+  if (typeof value !== 'string') throw new QSFError('bad_argument', `${name} is ${shown(value)}; it must be a text`);
 }
 
 /**

@@ -22,10 +22,10 @@ export function absolute(address: string | URL): string {
   try {
     url = new URL(address, base());
   } catch {
-    throw new QSFError('bad_argument', `"${String(address)}" is not an address.`);
+    throw new QSFError('bad_argument', `"${String(address)}" is not an address`);
   }
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    throw new QSFError('bad_argument', `"${url.href}" is not an http(s) address; give local files as a File or Blob.`);
+    throw new QSFError('bad_argument', `"${url.href}" is not an http(s) address; give local files as a File or Blob`);
   }
   url.hash = '';
   return url.href;
@@ -36,7 +36,7 @@ export function ownFile(name: string, address: string | URL): string {
   try {
     return new URL(address, base()).href;
   } catch {
-    throw new QSFError('bad_argument', `${name} is "${String(address)}"; it must be an address.`);
+    throw new QSFError('bad_argument', `${name} is "${String(address)}"; it must be an address`);
   }
 }
 
@@ -53,7 +53,7 @@ export async function startWorker(given: string | undefined): Promise<Worker> {
     const advice = "import 'qsf/worker' there too, so that the engine runs in the same thread";
     throw new QSFError(
       'unsupported_host',
-      `No worker can be started here, as in shared and service workers: ${advice}.`,
+      `no worker can be started here, as in shared and service workers: ${advice}`,
     );
   }
   try {
@@ -61,7 +61,7 @@ export async function startWorker(given: string | undefined): Promise<Worker> {
   } catch (error) {
     if (globalThis.origin !== 'null' || error instanceof QSFError) throw error;
     const why = messageOf(error);
-    const sentence = `The browser refused to start the worker: ${why} A sandboxed frame needs allow-same-origin.`;
+    const sentence = `the browser refused to start the worker: ${why} A sandboxed frame needs allow-same-origin`;
     throw new QSFError('unsupported_host', sentence, { cause: error });
   }
 }
@@ -138,7 +138,7 @@ async function listening(start: () => Worker, address: string): Promise<Worker> 
     if (failure === undefined) return worker;
     worker.terminate();
     const why = failure === '' ? await whyNotLoaded(address, refused) : failure;
-    throw new QSFError('unsupported_host', `The worker could not run: ${why}.`);
+    throw new QSFError('unsupported_host', `the worker could not run: ${why}`);
   } finally {
     document?.removeEventListener('securitypolicyviolation', note);
   }

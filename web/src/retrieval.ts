@@ -41,12 +41,12 @@ const BEGINNINGS = ENDS.slice(1);
  * is in its second half. Together they have everything except white space. Throws bad_argument.
  */
 export function passagesOf(text: string, options: PassageOptions = {}): Passage[] {
-  check(typeof text === 'string', `The text is ${kindOf(text)}; it must be a string.`);
-  check(typeof options === 'object' && options !== null, `The options are ${kindOf(options)}; they must be an object.`);
+  check(typeof text === 'string', `the text is ${kindOf(text)}; it must be a string`);
+  check(typeof options === 'object' && options !== null, `the options are ${kindOf(options)}; they must be an object`);
   const { length = LENGTH, overlap = Math.floor(length / 8) } = options;
-  check(Number.isInteger(length) && length >= LEAST_LENGTH, `length is ${kindOf(length)}; it must be 16 or more.`);
+  check(Number.isInteger(length) && length >= LEAST_LENGTH, `length is ${kindOf(length)}; it must be 16 or more`);
   const isShort = Number.isInteger(overlap) && overlap >= 0 && overlap <= length / 2;
-  check(isShort, `overlap is ${kindOf(overlap)}; it must be from 0 to half of length, ${length / 2}.`);
+  check(isShort, `overlap is ${kindOf(overlap)}; it must be from 0 to half of length, ${length / 2}`);
 
   const passages: Passage[] = [];
   for (let start = 0; start < text.length;) {
@@ -63,19 +63,19 @@ export function passagesOf(text: string, options: PassageOptions = {}): Passage[
  * their index. A vector of zeros has the score 0. Throws bad_argument for vectors of another length or without numbers.
  */
 export function nearest(query: ArrayLike<number>, vectors: readonly ArrayLike<number>[], most = 10): Near[] {
-  check(isVector(query), `The query is ${kindOf(query)}; it must be a vector.`);
-  check(Array.isArray(vectors), `The vectors are ${kindOf(vectors)}; they must be a list of vectors.`);
-  check(Number.isInteger(most) && most >= 0, `most is ${kindOf(most)}; it must be a whole number.`);
+  check(isVector(query), `the query is ${kindOf(query)}; it must be a vector`);
+  check(Array.isArray(vectors), `the vectors are ${kindOf(vectors)}; they must be a list of vectors`);
+  check(Number.isInteger(most) && most >= 0, `most is ${kindOf(most)}; it must be a whole number`);
   const size = Math.sqrt(product(query, query));
-  check(Number.isFinite(size), 'The query has a value that is not a finite number.');
+  check(Number.isFinite(size), 'the query has a value that is not a finite number');
   const best: Near[] = [];
   for (const [index, vector] of vectors.entries()) {
-    check(isVector(vector), `Vector ${index} is ${kindOf(vector)}; it must be a list of numbers.`);
+    check(isVector(vector), `vector ${index} is ${kindOf(vector)}; it must be a list of numbers`);
     const { length } = vector;
-    check(length === query.length, `Vector ${index} has ${length} values, and the query has ${query.length}.`);
+    check(length === query.length, `vector ${index} has ${length} values, and the query has ${query.length}`);
     const sizes = size * Math.sqrt(product(vector, vector));
     const score = sizes === 0 ? 0 : product(query, vector) / sizes;
-    check(Number.isFinite(score), `Vector ${index} has a value that is not a finite number.`);
+    check(Number.isFinite(score), `vector ${index} has a value that is not a finite number`);
     if (best.length >= most && !(score > (best.at(-1)?.score ?? Infinity))) continue;
     const place = best.findIndex((other) => score > other.score);
     best.splice(place < 0 ? best.length : place, 0, { index, score });
@@ -89,11 +89,11 @@ export function nearest(query: ArrayLike<number>, vectors: readonly ArrayLike<nu
  * the prompt, so a model may follow instructions in them. Throws bad_argument.
  */
 export function messageWith(question: string, passages: readonly { name: string; text: string }[]): string {
-  check(typeof question === 'string', `The question is ${kindOf(question)}; it must be a string.`);
-  check(Array.isArray(passages), `The passages are ${kindOf(passages)}; they must be a list.`);
+  check(typeof question === 'string', `the question is ${kindOf(question)}; it must be a string`);
+  check(Array.isArray(passages), `the passages are ${kindOf(passages)}; they must be a list`);
   const parts = passages.map((passage, i) => {
     const { name, text } = (passage ?? {}) as Partial<{ name: string; text: string }>;
-    check(typeof name === 'string' && typeof text === 'string', `Passage ${i} must have a name and a text.`);
+    check(typeof name === 'string' && typeof text === 'string', `passage ${i} must have a name and a text`);
     return `[${i + 1}] ${name!}\n${text!}`;
   });
   const task =

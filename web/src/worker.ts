@@ -19,7 +19,7 @@ function engineWorker(isAlone: boolean): EngineWorker {
   let model: Model | undefined;
   const opened = (): Model => {
     if (model) return model;
-    throw new QSFError('bad_state', 'The model is not open yet.');
+    throw new QSFError('bad_state', 'the model is not open yet');
   };
   return {
     load: async (request, onProgress, onWarning) => {
@@ -54,7 +54,7 @@ function engineWorker(isAlone: boolean): EngineWorker {
 function inThread(request: LoadRequest): LoadRequest {
   const { threads = 1 } = request;
   if (threads === 1) return { ...request, threads };
-  const sentence = `${threads} threads need further workers, which shared and service workers cannot start.`;
+  const sentence = `${threads} threads need further workers, which shared and service workers cannot start`;
   throw new QSFError('unsupported_host', sentence);
 }
 

@@ -6,6 +6,6 @@ import { shown } from '../page/options.js';
 export function checkModel(what: string, given: unknown, members: readonly string[], otherwise = ''): void {
   const isObject = typeof given === 'object' && given !== null;
   if (isObject && members.every((name) => name in given)) return;
-  const rule = `it must be one that QSF.load() gave${otherwise}.`;
-  throw new QSFError('bad_argument', `The model of ${what} is ${shown(given)}; ${rule}`);
+  const rule = `it must be one that QSF.load() gave${otherwise}`;
+  throw new QSFError('bad_argument', `the model of ${what} is ${shown(given)}; ${rule}`);
 }

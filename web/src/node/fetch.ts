@@ -23,7 +23,7 @@ export const fetchFile: typeof fetch = async (input, init = {}) => {
     void response.body?.cancel().catch(() => {});
     const next = URL.canParse(location, url.href) ? new URL(location, url) : undefined;
     const why = hops > MOST ? `more than ${MOST} redirects` : refusal(url, next);
-    if (!next || why) throw new QSFError('network_error', `${first} could not be read: ${why}.`, { url: first });
+    if (!next || why) throw new QSFError('network_error', `${first} could not be read: ${why}`, { url: first });
     if (next.origin !== url.origin) headers = new Headers([...headers].filter(([name]) => ANYWHERE.includes(name)));
     url = next;
   }

@@ -20,10 +20,10 @@ export function absolute(address: string | URL): string {
   try {
     url = new URL(text);
   } catch {
-    throw new QSFError('bad_argument', `"${text}" is not an address.`);
+    throw new QSFError('bad_argument', `"${text}" is not an address`);
   }
   if (!['http:', 'https:', 'file:'].includes(url.protocol))
-    throw new QSFError('bad_argument', `"${text}" is neither an http(s) nor a file: address, nor a path.`);
+    throw new QSFError('bad_argument', `"${text}" is neither an http(s) nor a file: address, nor a path`);
   url.hash = '';
   return url.href;
 }
@@ -38,7 +38,7 @@ export async function startWorker(given: string | undefined): Promise<Worker> {
     worker.addEventListener('message', () => resolve(), { once: true });
     worker.addEventListener('error', (event) => {
       const { message } = event as ErrorEvent;
-      reject(new QSFError('unsupported_host', `The worker could not run: ${message}.`));
+      reject(new QSFError('unsupported_host', `the worker could not run: ${message}`));
     });
   });
   return worker as unknown as Worker;

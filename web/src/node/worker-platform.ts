@@ -25,7 +25,7 @@ export async function fetchModule(url: string): Promise<WebAssembly.Module> {
     return await WebAssembly.compile(await readFile(fileURLToPath(url)));
   } catch (cause) {
     const why = messageOf(cause);
-    throw new QSFError('unsupported_host', `The WebAssembly module ${url} did not load: ${why}`, { url, cause });
+    throw new QSFError('unsupported_host', `the WebAssembly module ${url} did not load: ${why}`, { url, cause });
   }
 }
 

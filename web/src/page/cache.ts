@@ -88,7 +88,7 @@ export const cache = {
 
 function addressOf(url: string | URL): string {
   if (typeof url === 'string' || url instanceof URL) return absolute(ofHub(url));
-  throw new QSFError('bad_argument', `The address is ${shown(url)}; it must be a string or a URL.`);
+  throw new QSFError('bad_argument', `the address is ${shown(url)}; it must be a string or a URL`);
 }
 
 /** Bytes and milliseconds. The defaults exceed every possible value. */
@@ -195,12 +195,12 @@ async function removeFolder(
   patience = PATIENCE,
 ): Promise<void> {
   const release = await lock(name, patience);
-  if (!release) throw new QSFError('bad_state', `${url} is open here or in another tab: close it before removing it.`);
+  if (!release) throw new QSFError('bad_state', `${url} is open here or in another tab: close it before removing it`);
   try {
     await root.removeEntry(name, { recursive: true });
   } catch (error) {
     if (!isGone(error)) {
-      throw new QSFError('io_error', `The browser did not remove ${url} from its cache: ${String(error)}`, {
+      throw new QSFError('io_error', `the browser did not remove ${url} from its cache: ${String(error)}`, {
         cause: error,
       });
     }

@@ -88,7 +88,7 @@ export class Conversation {
     return this.#answer('regenerate()', options, (messages) => {
       const last = messages.findLastIndex(({ role }) => role !== 'assistant');
       if (last >= 0 && !isSystem(messages[last]!)) return messages.slice(0, last + 1);
-      throw new QSFError('bad_state', 'The conversation has no message that can be answered.');
+      throw new QSFError('bad_state', 'the conversation has no message that can be answered');
     });
   }
 
@@ -101,7 +101,7 @@ export class Conversation {
       const at = index('i', i, messages.length - 1);
       const old = messages[at]!;
       if (isSystem(old) || old.role === 'assistant')
-        throw new QSFError('bad_argument', `Message ${at} has the role ${old.role}; it must be one to be answered.`);
+        throw new QSFError('bad_argument', `message ${at} has the role ${old.role}; it must be one to be answered`);
       return [...messages.slice(0, at), typeof message === 'string' ? { ...old, content: message } : one(message)];
     });
   }
@@ -255,7 +255,7 @@ export class Conversation {
     if (!this.#isAnswering) return;
     throw new QSFError(
       'bad_state',
-      'This conversation is being answered: finish the answer, break out of its loop or abort it first.',
+      'this conversation is being answered: finish the answer, break out of its loop or abort it first',
     );
   }
 }
@@ -272,7 +272,7 @@ function turnsOf(messages: Messages): number[] {
 function one(given: string | ChatMessage): ChatMessage {
   if (typeof given === 'string') return { role: 'user', content: given };
   if (typeof given === 'object' && given !== null && typeof given.role === 'string') return copies([given])[0]!;
-  throw new QSFError('bad_argument', `The message is ${kindOf(given)}; it must be a text, or an object with a role.`);
+  throw new QSFError('bad_argument', `the message is ${kindOf(given)}; it must be a text, or an object with a role`);
 }
 
 const copies = (messages: Messages): ChatMessage[] => messagesOf(messages);
@@ -285,15 +285,15 @@ const index = (name: string, given: number, most: number): number =>
 function stateOf(given: ConversationData | string): State {
   const data: unknown = typeof given === 'string' ? parsed(given) : given;
   if (typeof data !== 'object' || data === null || Array.isArray(data))
-    throw new QSFError('bad_argument', `The saved conversation is ${kindOf(data)}; it must be an object.`);
+    throw new QSFError('bad_argument', `the saved conversation is ${kindOf(data)}; it must be an object`);
   const { version, messages, dropped = [] } = data as Record<string, unknown>;
   if (version !== VERSION) {
     const what = typeof version === 'number' ? String(version) : kindOf(version);
-    throw new QSFError('bad_argument', `The version of the saved conversation is ${what}; it must be ${VERSION}.`);
+    throw new QSFError('bad_argument', `the version of the saved conversation is ${what}; it must be ${VERSION}`);
   }
   const list = (name: string, value: unknown) => {
     if (!Array.isArray(value))
-      throw new QSFError('bad_argument', `${name} of the saved conversation is ${kindOf(value)}; it must be a list.`);
+      throw new QSFError('bad_argument', `${name} of the saved conversation is ${kindOf(value)}; it must be a list`);
     return frozen(value.length === 0 ? [] : copies(value as Messages));
   };
   return { messages: list('messages', messages), dropped: list('dropped', dropped) };
@@ -303,7 +303,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new QSFError('bad_argument', `The saved conversation is not JSON: ${sentenceOf(error)}`);
+    throw new QSFError('bad_argument', `the saved conversation is not JSON: ${sentenceOf(error)}`);
   }
 }
 

@@ -15,9 +15,9 @@ export function holdOf({ toolChoice, reasoningBudget, tools, responseFormat }: C
   const budget = checkOption('reasoningBudget', BUDGET, reasoningBudget);
   const calls = callsOf(toolChoice);
   if (calls !== undefined && (tools ?? []).length === 0)
-    throw new QSFError('bad_argument', 'toolChoice is given without tools.');
+    throw new QSFError('bad_argument', 'toolChoice is given without tools');
   if (calls !== undefined && responseFormat !== undefined)
-    throw new QSFError('bad_argument', 'toolChoice and responseFormat are both given; give one of them.');
+    throw new QSFError('bad_argument', 'toolChoice and responseFormat are both given; give one of them');
   return calls === undefined && budget < 0 ? undefined : { thought: budget < 0 ? undefined : budget, calls };
 }
 
@@ -27,5 +27,5 @@ function callsOf(choice: ChatOptions['toolChoice']): Hold['calls'] {
   const name: unknown = (choice as { name?: unknown } | null)?.name;
   if (typeof name === 'string' && name !== '') return { required: true, only: name };
   const given = typeof choice === 'string' ? JSON.stringify(choice) : kindOf(choice);
-  throw new QSFError('bad_argument', `toolChoice is ${given}; it must be 'auto', 'required' or { name: … }.`);
+  throw new QSFError('bad_argument', `toolChoice is ${given}; it must be 'auto', 'required' or { name: … }`);
 }

@@ -21,7 +21,7 @@ export interface Host {
 export async function ownWorker(workerUrl: string | undefined): Promise<Host> {
   const worker = await startWorker(workerUrl).catch((cause: unknown) => {
     if (cause instanceof QSFError) throw cause;
-    throw new QSFError('unsupported_host', `The worker could not be started: ${messageOf(cause)}`, { cause });
+    throw new QSFError('unsupported_host', `the worker could not be started: ${messageOf(cause)}`, { cause });
   });
   const proxy = Comlink.wrap<RemoteEngine>(worker);
   /** Functions run here, and a model's bytes move to the worker without a further copy. */
@@ -47,7 +47,7 @@ export async function ownWorker(workerUrl: string | undefined): Promise<Host> {
 function failureOf(worker: Worker): Promise<never> {
   const failed = new Promise<never>((_, reject) => {
     worker.addEventListener('error', (event) => {
-      reject(new QSFError('unsupported_host', `The worker could not run: ${event.message || 'it ended'}.`));
+      reject(new QSFError('unsupported_host', `the worker could not run: ${event.message || 'it ended'}`));
     });
   });
   failed.catch(() => {});

@@ -21,7 +21,7 @@ export function hubName(source: string | URL): HubName | undefined {
   const [, owner, name, file = '', revision = 'main'] = /^([^/@]+)\/([^/@]+)(?:\/([^@]*))?(?:@(.+))?$/.exec(path) ?? [];
   if (owner && name) return { owner, name, file, revision };
   const form = 'hf:OWNER/NAME, hf:OWNER/NAME/FILE or either with @REVISION';
-  throw new QSFError('bad_argument', `"${String(source)}" names no model of the Hub; write ${form}.`);
+  throw new QSFError('bad_argument', `"${String(source)}" names no model of the Hub; write ${form}`);
 }
 
 /** Returns the address of a file; without one, of the repository's directory. */

@@ -10,7 +10,7 @@ import type { ModelSource } from '../types.js';
 export async function sourceOf(source: ModelSource): Promise<LoadRequest['source']> {
   if (source instanceof Blob) return source;
   if (typeof source === 'string' || source instanceof URL) return addressOf(source);
-  if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return copyOf(present('The model', source));
+  if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return copyOf(present('the model', source));
   if (isHandle(source)) return source.kind === 'file' ? fileOf(source) : named(await filesOf(source));
   if (isFiles(source)) return named([...source]);
   const kind = Object.prototype.toString.call(source).slice('[object '.length, -1);
@@ -18,8 +18,8 @@ export async function sourceOf(source: ModelSource): Promise<LoadRequest['source
   const what = advice === undefined || kind === 'Array' ? kindOf(source) : `a ${kind}`;
   throw new QSFError(
     'bad_argument',
-    `The model is ${what}; it must be an address, a File or Blob, a list of files, a FileSystemHandle or an ArrayBuffer` +
-      `${advice === undefined ? '' : `: ${advice}`}.`,
+    `the model is ${what}; it must be an address, a File or Blob, a list of files, a FileSystemHandle or an ArrayBuffer` +
+      `${advice === undefined ? '' : `: ${advice}`}`,
   );
 }
 
@@ -60,7 +60,7 @@ async function given<T>(handle: FileSystemHandle, get: () => Promise<T>): Promis
     const why = messageOf(cause);
     const advice = "its permission may have to be asked for by the handle's requestPermission()";
     const what = handle.kind === 'file' ? 'FileSystemFileHandle' : 'FileSystemDirectoryHandle';
-    throw new QSFError('io_error', `The ${what} gave no file: ${why}; ${advice}.`, { cause });
+    throw new QSFError('io_error', `the ${what} gave no file: ${why}; ${advice}`, { cause });
   }
 }
 
@@ -70,7 +70,7 @@ export function present<T extends ArrayBuffer | ArrayBufferView>(what: string, g
     new Uint8Array(given instanceof ArrayBuffer ? given : given.buffer, 0, 0);
     return given;
   } catch {
-    throw new QSFError('bad_argument', `${what} has no memory any more, because it was transferred.`);
+    throw new QSFError('bad_argument', `${what} has no memory any more, because it was transferred`);
   }
 }
 
@@ -94,7 +94,7 @@ function copyOf(given: ArrayBuffer | ArrayBufferView): Uint8Array<ArrayBuffer> {
     const bytes = bytesOf(given);
     return ArrayBuffer.isView(given) && bytes.buffer !== given.buffer ? bytes : bytes.slice();
   } catch (cause) {
-    const sentence = `The browser refused ${given.byteLength} bytes for a copy of the model; give it as a File or Blob.`;
+    const sentence = `the browser refused ${given.byteLength} bytes for a copy of the model; give it as a File or Blob`;
     throw new QSFError('out_of_memory', sentence, { cause });
   }
 }
@@ -112,6 +112,6 @@ function fetchable(address: string): string {
   if (username === '' && password === '') return address;
   throw new QSFError(
     'bad_argument',
-    `${address} has a user or a password, which fetch() refuses; send them as network: { headers: { Authorization: 'Basic …' } }.`,
+    `${address} has a user or a password, which fetch() refuses; send them as network: { headers: { Authorization: 'Basic …' } }`,
   );
 }

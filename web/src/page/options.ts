@@ -47,8 +47,8 @@ export function checkKind<T>(
  * option that was probably meant.
  */
 export function checkKnown(what: string, given: object, known: object, not: readonly string[] = []): void {
-  if (given === undefined) throw new QSFError('bad_argument', `${what} must be given an object.`);
-  checkKind(`The argument of ${what}`, 'object', given);
+  if (given === undefined) throw new QSFError('bad_argument', `${what} must be given an object`);
+  checkKind(`the argument of ${what}`, 'object', given);
   const names = Object.keys(known).filter((name) => !not.includes(name));
   const stranger = Object.keys(given).find((name) => !names.includes(name));
   if (stranger === undefined) return;

@@ -123,7 +123,7 @@ export class QSF {
   private constructor(host: Host) {
     // JavaScript callers can call a private constructor.
     if (typeof (host as Host | null)?.remote !== 'object')
-      throw new QSFError('bad_argument', 'A QSF is made by QSF.load(), not by new.');
+      throw new QSFError('bad_argument', 'a QSF is made by QSF.load(), not by new');
     this.#host = host;
     abandoned.register(this, host, this);
     this.#remote = host.remote;
@@ -359,7 +359,7 @@ export class QSF {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#reject(new QSFError('cancelled', 'The model was closed.'));
+    this.#reject(new QSFError('cancelled', 'the model was closed'));
     abandoned.unregister(this);
     await end(this.#host);
   }
@@ -374,7 +374,7 @@ export class QSF {
   ): Promise<() => void> {
     try {
       const result = await this.#stop(id, shown);
-      if (!result) throw new QSFError('cancelled', 'The generation was stopped.');
+      if (!result) throw new QSFError('cancelled', 'the generation was stopped');
       return failed ?? (() => outcome.resolve(reading.finish(result)));
     } catch (error) {
       return failed ?? (() => outcome.reject(error));
@@ -408,7 +408,7 @@ export class QSF {
   }
 
   #checkOpen(): void {
-    if (this.#isClosed) throw new QSFError('bad_state', 'The model was closed.');
+    if (this.#isClosed) throw new QSFError('bad_state', 'the model was closed');
   }
 
   /** Ends a call. Resolves with the result of a generation, also of one that has ended already. */

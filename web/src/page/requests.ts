@@ -160,20 +160,17 @@ const folder = (url: string | URL) => (url instanceof URL ? url.href : url).ends
 /** Returns the address of a file of the package, if one is given. Throws bad_argument for another kind of value. */
 function addressOf(name: string, given: string | URL | undefined): string | URL | undefined {
   if (given === undefined || typeof given === 'string' || given instanceof URL) return given;
-  throw new QSFError('bad_argument', `${name} is ${kindOf(given)}; it must be an address.`);
+  throw new QSFError('bad_argument', `${name} is ${kindOf(given)}; it must be an address`);
 }
 
 function wasmOf({ wasmUrl, wasmBinary }: LoadOptions): WasmSource {
   if (wasmUrl !== undefined && wasmBinary !== undefined)
-    throw new QSFError('bad_argument', 'wasmUrl and wasmBinary are both given; give one of them.');
+    throw new QSFError('bad_argument', 'wasmUrl and wasmBinary are both given; give one of them');
   if (wasmUrl !== undefined) return ownFile('wasmUrl', wasmUrl);
   if (wasmBinary === undefined) return undefined;
   if (wasmBinary instanceof ArrayBuffer || ArrayBuffer.isView(wasmBinary))
     return bytesOf(present('wasmBinary', wasmBinary));
-  throw new QSFError(
-    'bad_argument',
-    `wasmBinary is ${kindOf(wasmBinary)}; it must be an ArrayBuffer or a view of one.`,
-  );
+  throw new QSFError('bad_argument', `wasmBinary is ${kindOf(wasmBinary)}; it must be an ArrayBuffer or a view of one`);
 }
 
 const MOST = Number.MAX_SAFE_INTEGER;
@@ -207,7 +204,7 @@ export function chatRequest(given: string | readonly ChatMessage[], options: Cha
   const { template, templateArgs, tools, toolChoice, reasoningBudget, ...rest } = options;
   const messages = messagesOf(given);
   if (endsWithAnswer(messages))
-    throw new QSFError('bad_argument', 'The conversation ends with an answer, so there is nothing to answer.');
+    throw new QSFError('bad_argument', 'the conversation ends with an answer, so there is nothing to answer');
   const prompt = chatTexts(messages, { template, templateArgs, tools });
   const hold = holdOf({ toolChoice, reasoningBudget, tools, responseFormat: rest.responseFormat });
   return { ...generateRequest('', rest), prompt, ...(hold && { hold }) };
@@ -227,11 +224,11 @@ export function conversationRequest(options: ConversationOptions): { messages: C
   checkKind('onDrop', 'function', onDrop);
   chatRequest('', chat);
   if (system !== undefined && typeof system !== 'string')
-    throw new QSFError('bad_argument', `system is ${kindOf(system)}; it must be a text.`);
+    throw new QSFError('bad_argument', `system is ${kindOf(system)}; it must be a text`);
   const given = Array.isArray(messages) && messages.length === 0 ? [] : messagesOf(messages);
   if (system === undefined) return { messages: given, chat };
   if (given[0]?.role === 'system')
-    throw new QSFError('bad_argument', 'The conversation has two system messages: system, and the first of messages.');
+    throw new QSFError('bad_argument', 'the conversation has two system messages: system, and the first of messages');
   return { messages: [{ role: 'system', content: system }, ...given], chat };
 }
 
@@ -241,11 +238,11 @@ export function messagesOf(
   wanted = 'a text, or a list of objects with a role',
 ): ChatMessage[] {
   const all: unknown = typeof given === 'string' ? [{ role: 'user', content: given }] : given;
-  const messages: unknown = Array.isArray(all) ? JSON.parse(json('The conversation', all)) : all;
+  const messages: unknown = Array.isArray(all) ? JSON.parse(json('the conversation', all)) : all;
   const isMessage = (one: unknown) => typeof (one as ChatMessage | null | undefined)?.role === 'string';
   if (Array.isArray(messages) && messages.length > 0 && messages.every(isMessage)) return messages as ChatMessage[];
   const what = Array.isArray(messages) ? 'a list that is empty or has other values' : kindOf(messages);
-  throw new QSFError('bad_argument', `The messages are ${what}; they must be ${wanted}.`);
+  throw new QSFError('bad_argument', `the messages are ${what}; they must be ${wanted}`);
 }
 
 const endsWithAnswer = (messages: readonly ChatMessage[]) => messages.at(-1)?.role === 'assistant';
@@ -253,13 +250,13 @@ const endsWithAnswer = (messages: readonly ChatMessage[]) => messages.at(-1)?.ro
 /** Returns the texts for the template. A conversation that ends with an answer gets no beginning of another. */
 function chatTexts(messages: readonly ChatMessage[], { template, templateArgs, tools }: TemplateOptions): ChatRequest {
   if (template !== undefined && typeof template !== 'string')
-    throw new QSFError('bad_argument', `template is ${kindOf(template)}; it must be the text of a template.`);
+    throw new QSFError('bad_argument', `template is ${kindOf(template)}; it must be the text of a template`);
   if (tools !== undefined && !Array.isArray(tools))
-    throw new QSFError('bad_argument', `tools is ${kindOf(tools)}; it must be a list of objects.`);
+    throw new QSFError('bad_argument', `tools is ${kindOf(tools)}; it must be a list of objects`);
   checkKind('templateArgs', 'object', templateArgs);
   return {
     template: template ?? '',
-    values: json('The conversation', {
+    values: json('the conversation', {
       ...{ messages, ...(tools && { tools }), add_generation_prompt: !endsWithAnswer(messages) },
     }),
     more: templateArgs ? json('templateArgs', templateArgs) : '',
@@ -275,8 +272,8 @@ function grammarOf(format: ResponseFormat | undefined): GenerateRequest['grammar
     case 'json_schema': {
       const schema: unknown = 'schema' in format ? format.schema : format.json_schema?.schema;
       if (typeof schema === 'boolean' || (typeof schema === 'object' && schema !== null))
-        return { kind: 'json_schema', text: json('The schema', schema) };
-      throw new QSFError('bad_argument', `responseFormat.schema is ${kindOf(schema)}; it must be an object.`);
+        return { kind: 'json_schema', text: json('the schema', schema) };
+      throw new QSFError('bad_argument', `responseFormat.schema is ${kindOf(schema)}; it must be an object`);
     }
     case 'regex':
       return { kind: 'regex', text: textOf('pattern', format.pattern) };
@@ -286,13 +283,13 @@ function grammarOf(format: ResponseFormat | undefined): GenerateRequest['grammar
   const type = kindOf((format as { type: unknown }).type);
   throw new QSFError(
     'bad_argument',
-    `responseFormat.type is ${type}; it must be json_schema, json_object, regex or gbnf.`,
+    `responseFormat.type is ${type}; it must be json_schema, json_object, regex or gbnf`,
   );
 }
 
 function textOf(name: string, text: unknown): string {
   if (typeof text === 'string') return text;
-  throw new QSFError('bad_argument', `responseFormat.${name} is ${kindOf(text)}; it must be a text.`);
+  throw new QSFError('bad_argument', `responseFormat.${name} is ${kindOf(text)}; it must be a text`);
 }
 
 function json(what: string, value: unknown): string {
@@ -307,7 +304,7 @@ export function embedRequest(texts: readonly Prompt[], options: EmbedOptions): E
   checkKnown('embed()', options, EMBED);
   checkSignal(options.signal);
   if (!Array.isArray(texts)) {
-    throw new QSFError('bad_argument', `The texts are ${kindOf(texts)}; they must be a text or a list of texts.`);
+    throw new QSFError('bad_argument', `the texts are ${kindOf(texts)}; they must be a text or a list of texts`);
   }
   const { pooling, normalize, ...rest } = options;
   return {
@@ -322,7 +319,7 @@ export function rerankRequest(query: string, texts: readonly string[], options: 
   checkKnown('rerank()', options, RERANK);
   checkSignal(options.signal);
   if (typeof query !== 'string' || !Array.isArray(texts) || !texts.every((text) => typeof text === 'string')) {
-    throw new QSFError('bad_argument', 'rerank() takes a query, which is a text, and a list of texts.');
+    throw new QSFError('bad_argument', 'rerank() takes a query, which is a text, and a list of texts');
   }
   return { ...embedRequest(texts, {}), query };
 }
@@ -333,9 +330,9 @@ export function saveRequest(options: SaveOptions): SaveRequest {
   const { messages, name } = options;
   const wanted = 'a list of objects with a role';
   if (messages !== undefined && !Array.isArray(messages))
-    throw new QSFError('bad_argument', `The messages are ${kindOf(messages)}; they must be ${wanted}.`);
+    throw new QSFError('bad_argument', `the messages are ${kindOf(messages)}; they must be ${wanted}`);
   return {
-    messages: messages === undefined ? '' : json('The conversation', messagesOf(messages, wanted)),
+    messages: messages === undefined ? '' : json('the conversation', messagesOf(messages, wanted)),
     name: name === undefined ? undefined : savedName(name),
   };
 }
@@ -355,14 +352,14 @@ function sequenceIn(options: SequenceOptions): SequenceOptions {
 export function restoreRequest(from: Blob | string): Blob | string {
   if (from instanceof Blob) return from;
   if (typeof from === 'string') return savedName(from);
-  throw new QSFError('bad_argument', `The saved sequence is ${kindOf(from)}; it must be a Blob or a name.`);
+  throw new QSFError('bad_argument', `the saved sequence is ${kindOf(from)}; it must be a Blob or a name`);
 }
 
 /** Returns the arguments of the worker's tokenize(). */
 export function tokenizeRequest(text: string, options: { special?: boolean | undefined }): [string, boolean] {
   checkKnown('tokenize()', options, { special: true });
   if (typeof text === 'string') return [text, checkKind('special', 'boolean', options.special) ?? true];
-  throw new QSFError('bad_argument', `The text is ${kindOf(text)}; it must be a string.`);
+  throw new QSFError('bad_argument', `the text is ${kindOf(text)}; it must be a string`);
 }
 
 /** Returns the argument of the worker's rewind(). */
@@ -379,13 +376,13 @@ export function detokenizeRequest(
 
 function tokenIds(tokens: ArrayLike<number>): Uint32Array {
   if (typeof tokens !== 'object' || typeof (tokens as ArrayLike<number> | null)?.length !== 'number') {
-    throw new QSFError('bad_argument', `The tokens are ${kindOf(tokens)}; they must be a list of token ids.`);
+    throw new QSFError('bad_argument', `the tokens are ${kindOf(tokens)}; they must be a list of token ids`);
   }
   if (tokens.length > MOST_TOKENS)
-    throw new QSFError('bad_argument', `There are ${tokens.length} tokens; there can be ${MOST_TOKENS}.`);
+    throw new QSFError('bad_argument', `there are ${tokens.length} tokens; there can be ${MOST_TOKENS}`);
   return Uint32Array.from(tokens, (id) => {
     if (Number.isInteger(id) && id >= 0 && id <= 0xffffffff) return id;
-    throw new QSFError('bad_token', `${kindOf(id)} is not a token id.`);
+    throw new QSFError('bad_token', `${kindOf(id)} is not a token id`);
   });
 }
 
@@ -396,20 +393,20 @@ function promptOf(prompt: Prompt): string | Uint32Array {
     const what = typeof parts[0] === 'string' ? 'texts' : 'objects, such as chat messages';
     throw new QSFError(
       'bad_argument',
-      `The prompt is a list of ${what}; it must be one text, or token ids. ${AS_TEXT}`,
+      `the prompt is a list of ${what}; it must be one text, or token ids; ${AS_TEXT}`,
     );
   }
   if (Array.isArray(prompt) || ArrayBuffer.isView(prompt)) return tokenIds(prompt);
-  throw new QSFError('bad_argument', `The prompt is ${kindOf(prompt)}; it must be text or token ids.`);
+  throw new QSFError('bad_argument', `the prompt is ${kindOf(prompt)}; it must be text or token ids`);
 }
 
-const AS_TEXT = 'chat() answers messages.';
+const AS_TEXT = 'chat() answers messages';
 
 function stopsOf(stop: string | readonly string[]): string[] {
   const stops: readonly unknown[] = Array.isArray(stop) ? stop : [stop];
   if (stops.length <= MOST_STOPS && stops.every((text) => typeof text === 'string')) return [...stops];
   const given = Array.isArray(stop) ? `a list of ${stop.length}` : kindOf(stop);
-  throw new QSFError('bad_argument', `stop is ${given}; it must be a text or a list of at most ${MOST_STOPS} texts.`);
+  throw new QSFError('bad_argument', `stop is ${given}; it must be a text or a list of at most ${MOST_STOPS} texts`);
 }
 
 function memoryOf(given = DEFAULT_MEMORY): number {
@@ -417,7 +414,7 @@ function memoryOf(given = DEFAULT_MEMORY): number {
   if (memory > 0 && memory <= MOST_MEMORY) return memory;
   throw new QSFError(
     'bad_argument',
-    `memory is ${shown(given)} bytes; it must be more than 0 and at most ${MOST_MEMORY} (4 GiB - 64 KiB).`,
+    `memory is ${shown(given)} bytes; it must be more than 0 and at most ${MOST_MEMORY} (4 GiB - 64 KiB)`,
   );
 }
 
@@ -434,7 +431,7 @@ function networkOf(network: NetworkOptions): Network {
 /** Returns headers in a form that crosses to a worker. No sentence contains their values, which may be secret. */
 function headersOf(given: HeadersInit): Record<string, string> {
   const refused = (what: string) =>
-    new QSFError('bad_argument', `network.headers ${what}; it must be an object of names and values, or a Headers.`);
+    new QSFError('bad_argument', `network.headers ${what}; it must be an object of names and values, or a Headers`);
   if (typeof given !== 'object' || given === null) throw refused(`is ${kindOf(given)}`);
   try {
     return Object.fromEntries(new Headers(given));
@@ -445,5 +442,5 @@ function headersOf(given: HeadersInit): Record<string, string> {
 
 export function checkSignal(signal: AbortSignal | undefined): void {
   if (signal === undefined || signal instanceof AbortSignal) return;
-  throw new QSFError('bad_argument', `signal is ${kindOf(signal)}; it must be an AbortSignal.`);
+  throw new QSFError('bad_argument', `signal is ${kindOf(signal)}; it must be an AbortSignal`);
 }

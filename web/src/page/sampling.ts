@@ -17,7 +17,7 @@ export function samplingLists(options: GenerateOptions): SamplingLists | undefin
   if (logitBias === undefined && samplers === undefined && drySequenceBreakers === undefined) return undefined;
   return {
     biases: biasesOf('logitBias', logitBias ?? {}),
-    samplers: listOf('samplers', samplers)?.map((name) => oneOf('A name in samplers', samplerKinds, name)),
+    samplers: listOf('samplers', samplers)?.map((name) => oneOf('a name in samplers', samplerKinds, name)),
     breakers: listOf('drySequenceBreakers', drySequenceBreakers)?.map(breaker),
   };
 }

@@ -62,12 +62,12 @@ export const canShare = ({ source, wasm }: LoadRequest): boolean =>
 
 const lost = (): Answer => ({
   ok: false,
-  error: errorInfo(new QSFError('cancelled', 'The tab that computed for this one was closed; ask again.')),
+  error: errorInfo(new QSFError('cancelled', 'the tab that computed for this one was closed; ask again')),
 });
 
 const lostGeneration = (): Answer => ({
   ok: false,
-  error: errorInfo(new QSFError('cancelled', 'The tab that computed this generation was closed; ask again.')),
+  error: errorInfo(new QSFError('cancelled', 'the tab that computed this generation was closed; ask again')),
 });
 
 /** Returns the engine of all tabs with this request. */

@@ -51,7 +51,7 @@ export class BlockReader {
 
   /** Fills `into` from `offset`. Takes all its blocks at once, so that reads under way do not evict each other's. */
   async read(offset: number, into: Uint8Array): Promise<void> {
-    checkEnd('The file', this.#blob.size, offset, into.length);
+    checkEnd('the file', this.#blob.size, offset, into.length);
     const end = offset + into.length;
     const copied: Promise<void>[] = [];
     for (let at = offset; at < end;) {
@@ -100,8 +100,8 @@ async function slice(blob: Blob, offset: number, size: number): Promise<Uint8Arr
     bytes = new Uint8Array(await blob.slice(offset, offset + size).arrayBuffer());
   } catch (cause) {
     const why = messageOf(cause);
-    throw new QSFError('io_error', `The file could not be read at ${offset}: ${why}`, { cause });
+    throw new QSFError('io_error', `the file could not be read at ${offset}: ${why}`, { cause });
   }
-  checkEnd('The file', offset + bytes.length, offset, size);
+  checkEnd('the file', offset + bytes.length, offset, size);
   return bytes;
 }

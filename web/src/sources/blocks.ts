@@ -31,12 +31,11 @@ export class Blocks {
   }
 
   #make(size: number): ArrayBuffer {
-    if (size > LARGEST)
-      throw refused(`A part of the model has ${size} bytes; at most ${LARGEST} are received at once.`);
+    if (size > LARGEST) throw refused(`a part of the model has ${size} bytes; at most ${LARGEST} are received at once`);
     try {
       return new ArrayBuffer(Math.max(size, this.#usual));
     } catch (cause) {
-      throw refused(`The browser refused ${size} bytes to receive a part of the model.`, cause);
+      throw refused(`the browser refused ${size} bytes to receive a part of the model`, cause);
     }
   }
 }

@@ -12,7 +12,7 @@ export function isRight({ into, crc, crc32: own }: ReadPiece): boolean {
 export function badPiece(url: string, offset: number, size: number): QSFError {
   return new QSFError(
     'bad_checksum',
-    `The ${size} bytes at ${offset} of ${url} do not have the checksum that the file states.`,
+    `the ${size} bytes at ${offset} of ${url} do not have the checksum that the file states`,
     { url },
   );
 }

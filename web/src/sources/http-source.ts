@@ -210,7 +210,7 @@ export class HttpSource implements ByteSource {
     };
     const { isMade } = this;
     this.#forgetCache();
-    if (isMade) throw this.#changed('The kept copy of', 'is damaged, and was removed: open the model again.');
+    if (isMade) throw this.#changed('the cached copy of', 'is damaged, and was removed: open the model again');
     this.#head = this.#whole = undefined;
     this.#here = new RangeSet();
     this.#checked = new RangeSet();
@@ -260,7 +260,7 @@ export class HttpSource implements ByteSource {
   async #end(): Promise<void> {
     this.#http.background = undefined;
     this.#http.close();
-    this.#kept?.reject(new QSFError('cancelled', 'The source was closed.'));
+    this.#kept?.reject(new QSFError('cancelled', 'the source was closed'));
     this.#kept = undefined;
     await Promise.allSettled(this.#flying.values());
   }
@@ -345,8 +345,8 @@ export class HttpSource implements ByteSource {
    */
   #lost({ offset, into }: ReadPiece): QSFError {
     if (this.#cache?.verified.covers(offset, into.length)) this.#cache.drop(offset, into.length);
-    const why = this.isMade ? '' : ' A fetch now would show its server parts of the text.';
-    return this.#changed('A part of the kept copy of', `is lost: open the model again.${why}`);
+    const why = this.isMade ? '' : '; a fetch now would show its server parts of the text';
+    return this.#changed('a part of the cached copy of', `is lost: open the model again${why}`);
   }
 
   #changed(before: string, after: string): QSFError {

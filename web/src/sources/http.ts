@@ -112,7 +112,7 @@ export class HttpFile {
       return { size: wholeSize(response), validator };
     } catch (error) {
       if (!(error instanceof Transient)) throw error;
-      throw new QSFError('network_error', `${this.url} could not be asked for: ${error.message}.`, { url: this.url });
+      throw new QSFError('network_error', `${this.url} could not be asked for: ${error.message}`, { url: this.url });
     }
   }
 
@@ -180,12 +180,12 @@ export class HttpFile {
   async #givenUp({ message, status, answered }: Transient, tries: number): Promise<QSFError> {
     const { url } = this;
     const times = tries === 1 ? '' : ` in ${tries} tries`;
-    if (status !== undefined) return new QSFError('http_status', `${url} answered ${status}${times}.`, { url, status });
+    if (status !== undefined) return new QSFError('http_status', `${url} answered ${status}${times}`, { url, status });
     const { origin, headers, credentials } = this.#options;
     const refused = { url, origin, headers, credentials, fetch: this.#fetch, signal: this.#closing.signal };
     const seen = await evidenceOf(refused, answered);
     const why = seen ? `${message}; ${seen.why}` : message;
-    return new QSFError(seen?.code ?? 'network_error', `${url} could not be read${times}: ${why}.`, { url });
+    return new QSFError(seen?.code ?? 'network_error', `${url} could not be read${times}: ${why}`, { url });
   }
 
   /** Returns the error for a body that lacks bytes. */
@@ -217,14 +217,14 @@ export class HttpFile {
   }
 
   close(): void {
-    const closed = new QSFError('cancelled', `Reading ${this.url} was given up.`);
+    const closed = new QSFError('cancelled', `reading ${this.url} was given up`);
     this.#closing.abort(closed);
     for (const want of this.#urgent.splice(0)) want.reject(closed);
   }
 
   async #probe(): Promise<RemoteFile> {
     const response = await this.#request({ Range: `bytes=0-${HEAD_BYTES - 1}` });
-    if (response.status === 416) throw new QSFError('truncated', `${this.url} is empty.`, { url: this.url });
+    if (response.status === 416) throw new QSFError('truncated', `${this.url} is empty`, { url: this.url });
     if (response.status !== 200 && response.status !== 206) throw statusError(this.url, response);
     this.#validator = validatorOf(response);
     const ownOrigin = new URL(response.url || this.url).origin === this.#options.origin;
@@ -247,7 +247,7 @@ export class HttpFile {
     const response = await this.#request({}, 'HEAD');
     const size = response.ok ? wholeSize(response) : undefined;
     if (size !== undefined) return size;
-    throw new QSFError('no_ranges', `${this.url} does not state its size; let the server expose Content-Range.`, {
+    throw new QSFError('no_ranges', `${this.url} does not state its size; let the server expose Content-Range`, {
       url: this.url,
     });
   }
@@ -257,7 +257,7 @@ export class HttpFile {
     let at = 0;
     for await (const chunk of this.chunks(response)) {
       if (chunk.length > most - at)
-        throw new QSFError('no_ranges', `${this.url} answers a range with more than was asked for.`, { url: this.url });
+        throw new QSFError('no_ranges', `${this.url} answers a range with more than was asked for`, { url: this.url });
       bytes.set(chunk, at);
       at += chunk.length;
     }
@@ -312,7 +312,7 @@ export class HttpFile {
     }
     void response.body?.cancel().catch(() => {});
     if (response.status === 200 && !this.#changed(response)) {
-      throw new QSFError('no_ranges', `${this.url} stopped answering range requests.`, { url: this.url });
+      throw new QSFError('no_ranges', `${this.url} stopped answering range requests`, { url: this.url });
     }
     if (response.status === 200 || response.status === 412 || response.status === 416) throw fileChanged(this.url);
     throw statusError(this.url, response);
@@ -367,7 +367,7 @@ function statusError(url: string, response: Response): Error {
   }
   return new QSFError(
     'http_status',
-    `${url} answered ${status}${response.statusText ? ` ${response.statusText}` : ''}.`,
+    `${url} answered ${status}${response.statusText ? ` ${response.statusText}` : ''}`,
     { url, status },
   );
 }
@@ -386,7 +386,7 @@ function wholeSize(response: Response): number | undefined {
 }
 
 function fileChanged(url: string): QSFError {
-  return new QSFError('file_changed', `${url} changed on the server while it was being read.`, { url });
+  return new QSFError('file_changed', `${url} changed on the server while it was being read`, { url });
 }
 
 /**

@@ -49,7 +49,7 @@ export class BytesSource extends LocalSource {
   }
 
   read({ offset, into }: ReadPiece): undefined {
-    checkEnd('The model', this.size, offset, into.length);
+    checkEnd('the model', this.size, offset, into.length);
     into.set(this.#memory.subarray(offset, offset + into.length));
     this.bytes += into.length;
   }
@@ -58,5 +58,5 @@ export class BytesSource extends LocalSource {
 /** Throws truncated if `name`, of `size` bytes, ends before `wanted` bytes from `offset`. */
 export function checkEnd(name: string, size: number, offset: number, wanted: number): void {
   const missing = offset + wanted - size;
-  if (missing > 0) throw new QSFError('truncated', `${name} ends ${missing} bytes before ${offset + wanted}.`);
+  if (missing > 0) throw new QSFError('truncated', `${name} ends ${missing} bytes before ${offset + wanted}`);
 }

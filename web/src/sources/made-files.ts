@@ -144,7 +144,7 @@ function guarded<T>(call: () => T): T {
     return call();
   } catch (cause) {
     if (!(cause instanceof WebAssembly.RuntimeError)) throw asError(cause);
-    const sentence = `The model needs more memory to be read than this browser gives: ${cause.message}`;
+    const sentence = `the model needs more memory to be read than this browser gives: ${cause.message}`;
     throw new QSFError('out_of_memory', sentence, { cause });
   }
 }

@@ -103,7 +103,7 @@ export class MadeSource implements ByteSource {
   }
 
   read({ offset, into }: ReadPiece): Promise<void> | undefined {
-    checkEnd('The model', this.size, offset, into.length);
+    checkEnd('the model', this.size, offset, into.length);
     if (offset + into.length > this.#front.length) return this.#make(offset, into);
     into.set(this.#front.subarray(offset, offset + into.length));
     return undefined;

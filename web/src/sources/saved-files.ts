@@ -28,17 +28,17 @@ export function savedName(name: string): string {
   if (typeof name === 'string' && name.length > 0 && name.length <= LONGEST) return name;
   throw new QSFError(
     'bad_argument',
-    `name is ${JSON.stringify(name)}; it must be a text of 1 to ${LONGEST} characters.`,
+    `name is ${JSON.stringify(name)}; it must be a text of 1 to ${LONGEST} characters`,
   );
 }
 
 /** Stores a file under a name, in place of an earlier one, which stays if that fails. Works in workers only. */
 export async function storeSaved(name: string, file: Blob): Promise<void> {
   const root = await savedRoot(true);
-  if (!root) throw new QSFError('unsupported_host', 'There is no private file system here, so nothing can be stored.');
+  if (!root) throw new QSFError('unsupported_host', 'there is no private file system here, so nothing can be stored');
   const release = await lock('saved', PATIENCE);
   if (!release)
-    throw new QSFError('bad_state', `Another tab has been storing a sequence for ${PATIENCE / 1000} seconds.`);
+    throw new QSFError('bad_state', `another tab has been storing a sequence for ${PATIENCE / 1000} seconds`);
   try {
     const earlier = (await stored(root)).filter((one) => one.name === name);
     // A tab that was closed while it stored something may have left this file.
@@ -49,7 +49,7 @@ export async function storeSaved(name: string, file: Blob): Promise<void> {
     for (const one of earlier) await root.removeEntry(one.handle.name).catch(() => {});
   } catch (cause) {
     await root.removeEntry(UNFINISHED).catch(() => {});
-    throw new QSFError('io_error', `The browser did not store ${name}: ${String(cause)}`, { cause });
+    throw new QSFError('io_error', `the browser did not store ${name}: ${String(cause)}`, { cause });
   } finally {
     release();
   }
@@ -59,7 +59,7 @@ export async function storeSaved(name: string, file: Blob): Promise<void> {
 export async function storedFile(name: string): Promise<File> {
   const file = await findSaved(name);
   if (file) return file;
-  throw new QSFError('io_error', `Nothing is stored under the name ${name}.`);
+  throw new QSFError('io_error', `nothing is stored under the name ${name}`);
 }
 
 export async function findSaved(name: string): Promise<File | undefined> {

@@ -109,7 +109,7 @@ function tooLarge(url: string, size: number | undefined): QSFError {
   const what = size === undefined ? 'it' : `its ${size} bytes`;
   return new QSFError(
     'no_ranges',
-    `${url} answers no range requests, and this browser has no room to keep ${what}: serve the file with ranges.`,
+    `${url} answers no range requests, and this browser has no room to keep ${what}: serve the file with ranges`,
     { url },
   );
 }

@@ -95,7 +95,7 @@ export class Engine {
     try {
       wasmMemory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared });
     } catch (cause) {
-      throw new QSFError('out_of_memory', `The browser refused ${budget} bytes of WebAssembly memory.`, { cause });
+      throw new QSFError('out_of_memory', `the browser refused ${budget} bytes of WebAssembly memory`, { cause });
     }
     try {
       const { Session } = await start(wasm, variant, threads, wasmMemory);
@@ -103,7 +103,7 @@ export class Engine {
     } catch (cause) {
       if (cause instanceof QSFError) throw cause;
       const why = cause instanceof Error ? cause.message : String(cause);
-      throw new QSFError('unsupported_host', `The WebAssembly module did not load: ${why}`, { cause });
+      throw new QSFError('unsupported_host', `the WebAssembly module did not load: ${why}`, { cause });
     }
   }
 
@@ -153,7 +153,7 @@ export class Engine {
   /** Begins a generation. The answer to a conversation always begins the sequence anew. */
   start({ prompt, grammar, hold, lists = NO_LISTS, stop, ...options }: GenerateRequest, sequence: number): void {
     if (stop.some((text) => text.includes('\0'))) {
-      throw new QSFError('bad_argument', 'A stop string holds a zero character.');
+      throw new QSFError('bad_argument', 'a stop string holds a zero character');
     }
     this.#setLists(lists, sequence);
     const rules = this.#encoder.encode(grammar?.text ?? '');
@@ -267,7 +267,7 @@ export class Engine {
     let text = '';
     for (const token of tokens) {
       if (token >= vocabSize)
-        throw new QSFError('bad_token', `Token ${token} is not in the vocabulary of ${vocabSize}.`);
+        throw new QSFError('bad_token', `token ${token} is not in the vocabulary of ${vocabSize}`);
       // TextDecoder refuses shared memory, so it gets a copy.
       text += decoder.decode(this.#session.detokenize(token, special).slice(), { stream: true });
     }
@@ -361,7 +361,7 @@ export class Engine {
   #stage(parts: readonly Uint8Array[], room = 0): void {
     const size = parts.reduce((sum, { length }) => sum + length, room);
     const into = this.#session.stage(size);
-    if (!into) throw new QSFError('bad_argument', `${size} bytes of text are more than one call takes.`);
+    if (!into) throw new QSFError('bad_argument', `${size} bytes of text are more than one call takes`);
     let at = 0;
     for (const part of parts) {
       into.set(part, at);

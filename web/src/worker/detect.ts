@@ -77,7 +77,7 @@ export function checkWebAssembly(): void {
   } catch (cause) {
     throw new QSFError(
       'unsupported_host',
-      "This page may not run WebAssembly: its Content-Security-Policy must have 'wasm-unsafe-eval' in script-src.",
+      "this page may not run WebAssembly: its Content-Security-Policy must have 'wasm-unsafe-eval' in script-src",
       { cause },
     );
   }
@@ -125,7 +125,7 @@ export function detectVariant(): Variant {
     if (WebAssembly.validate(RELAXED_DOT)) return pairsAreFaster() ? 'relaxedpairs' : 'relaxed';
     if (WebAssembly.validate(SIMD_DOT)) return 'simd';
   }
-  throw new QSFError('unsupported_host', 'This browser has no WebAssembly SIMD.');
+  throw new QSFError('unsupported_host', 'this browser has no WebAssembly SIMD');
 }
 
 /** The facts that a page or worker reports about itself. */
@@ -149,7 +149,7 @@ export function detectThreads(wanted: number | undefined, host: Host = globalThi
     throw new QSFError(
       'unsupported_host',
       `${wanted} threads need a cross-origin isolated page, and this is none: let the server send ` +
-        'Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp.',
+        'Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp',
     );
   }
   return wanted;

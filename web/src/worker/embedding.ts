@@ -52,7 +52,7 @@ export class Embedding implements Work {
   /** Ends the computation. `finished` then rejects with cancelled, if it is not settled. */
   stop(): void {
     this.#passes.stop(this.#turn.sequence);
-    this.fail(new QSFError('cancelled', 'The embedding was stopped.'));
+    this.fail(new QSFError('cancelled', 'the embedding was stopped'));
   }
 
   /** Begins the next text. Returns whether there was one. */

@@ -151,7 +151,7 @@ export class Model {
 
   async next(id: string): Promise<Batch> {
     const generation = this.#works.get(id);
-    if (!(generation instanceof Generation)) throw new QSFError('bad_state', 'There is no such generation.');
+    if (!(generation instanceof Generation)) throw new QSFError('bad_state', 'there is no such generation');
     try {
       const batch = await generation.next();
       if (batch.result) this.#works.delete(id);

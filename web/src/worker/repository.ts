@@ -43,7 +43,7 @@ export async function chosenRequest(request: LoadRequest, warn: Warn): Promise<L
   const choice = chooseFile(files, request.memory);
   if (!choice) {
     if (files.some(({ name }) => name === 'config.json')) return at('');
-    throw new QSFError('unsupported', `${String(source)} has no GGUF or .qsf file, and no config.json.`);
+    throw new QSFError('unsupported', `${String(source)} has no GGUF or .qsf file, and no config.json`);
   }
   const why = choice.fits ? 'largest' : 'smallest';
   const which = choice.fits ? 'fits in the budget' : 'are there, none of which fits in the budget';
@@ -159,7 +159,7 @@ function listed(text: string, url: string): HubFile[] {
 const isRelative = (path: string): boolean => path.split('/').every((part) => !['', '.', '..'].includes(part));
 
 const senseless = (url: string): QSFError =>
-  new QSFError('bad_input', `The server's list of the repository's files makes no sense: ${url}`, { url });
+  new QSFError('bad_input', `the server's list of the repository's files makes no sense: ${url}`, { url });
 
 const TOKEN = 'an account that may read it has a token, sent as network.headers.Authorization';
 /** Reasons for a server's status. */
@@ -173,7 +173,7 @@ function explained(error: QSFError, { owner, name }: HubName): QSFError {
   const { status = 0, url } = error;
   const why = error.code === 'http_status' ? STATUS[status] : undefined;
   if (why === undefined) return error;
-  return new QSFError('http_status', `hf:${owner}/${name} is ${why} (status ${status}).`, {
+  return new QSFError('http_status', `hf:${owner}/${name} is ${why} (status ${status})`, {
     ...(url && { url }),
     status,
   });

@@ -51,7 +51,7 @@ async function read(file: Blob, at: number, size: number): Promise<Uint8Array> {
   try {
     return new Uint8Array(await file.slice(at, at + size).arrayBuffer());
   } catch (cause) {
-    throw new QSFError('io_error', 'The saved sequence cannot be read; its file may have changed.', { cause });
+    throw new QSFError('io_error', 'the saved sequence cannot be read; its file may have changed', { cause });
   }
 }
 

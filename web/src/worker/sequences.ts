@@ -89,7 +89,7 @@ export class Sequences {
     const found = this.#waiting.find(({ claim }) => claim.id === id);
     if (!found) return;
     this.#remove(found);
-    found.refuse(new QSFError('cancelled', 'The call was stopped before its turn.'));
+    found.refuse(new QSFError('cancelled', 'the call was stopped before its turn'));
     this.#admit();
   }
 
@@ -149,7 +149,7 @@ export class Sequences {
     if (chosen !== undefined && !this.#all[chosen])
       throw new QSFError(
         'bad_argument',
-        `sequence is ${chosen}; the model was loaded with sequences: ${this.#all.length}, so that the last one is ${this.#all.length - 1}.`,
+        `sequence is ${chosen}; the model was loaded with sequences: ${this.#all.length}, so that the last one is ${this.#all.length - 1}`,
       );
     const single = singleOf(claim);
     if (single && this.#all.some(({ holder }) => holder && singleOf(holder) === single)) return undefined;
@@ -189,7 +189,7 @@ export class Sequences {
   }
 }
 
-const nothing = () => new QSFError('bad_state', 'Another tab used the sequence, so there is nothing to continue.');
+const nothing = () => new QSFError('bad_state', 'another tab used the sequence, so there is nothing to continue');
 
 /** Whether the call replaces the content of a sequence, so that any sequence will do. */
 const isAnew = ({ kind, request }: Claim) =>

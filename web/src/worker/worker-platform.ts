@@ -86,14 +86,14 @@ export async function fetchModule(url: string): Promise<WebAssembly.Module> {
     response = await fetch(url, { credentials: 'same-origin' });
   } catch (cause) {
     const why = messageOf(cause);
-    throw new QSFError('network_error', `The WebAssembly module ${url} could not be fetched: ${why}.`, { url, cause });
+    throw new QSFError('network_error', `the WebAssembly module ${url} could not be fetched: ${why}`, { url, cause });
   }
   if (!response.ok) {
     const { status } = response;
     throw new QSFError(
       'http_status',
-      `The WebAssembly module ${url} answered ${status}; put the package's .wasm files there, or name them by ` +
-        'wasmUrl.',
+      `the WebAssembly module ${url} answered ${status}; put the package's .wasm files there, or name them by ` +
+        'wasmUrl',
       { url, status },
     );
   }
@@ -116,5 +116,5 @@ export const fetchFile: typeof fetch = (input, init) => fetch(input, init);
 
 /** Files are opened by pages, which pass a File. */
 export function openFile(url: string): Promise<ByteSource> {
-  throw new QSFError('bad_argument', `${url} is a file: give it as a File or Blob.`);
+  throw new QSFError('bad_argument', `${url} is a file: give it as a File or Blob`);
 }
