@@ -241,6 +241,7 @@ ${table(['claim', 'falsified when', 'measured', 'verdict'], claims(results).hypo
 | \`npm run bench\` | QSF in Chromium, both WebAssembly builds | \`--model SHAPE/TYPE\`, \`--threads N\`, \`--runs N\` |
 | \`npm run bench:peers\` | QSF next to llama.cpp's \`llama-bench\` (on PATH, or the command in \`LLAMA_BENCH\`) and wllama | the same, \`--native\` |
 | \`npm run bench:streaming\` | models several times their budget, next to llama.cpp under the same control group | \`--model SHAPE/TYPE\`, \`--runs N\` |
+| \`npm run bench:sources\` | a model that is streamed from an address, a file, a Blob and an ArrayBuffer in Chromium | \`--model SHAPE/TYPE\`, \`--runs N\` |
 | \`npm run bench:kernels\` | kernels one by one | \`--filter REGEX\`, \`--min-time SECONDS\`, \`--runs N\` |
 | \`build/bin/qsf-bench --model FILE.qsf\` | prefill and decode with the time by kind of work, as JSON | \`--help\` |
 | \`build/bin/qsf-bench\` | kernels, with Google Benchmark's options | \`--help\` |

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // bench.mjs browser | peers | kernels | streaming [options] measures and writes JSON; bench-report.mjs writes
-// benchmarks.md from it. These are not tests: no figure makes a run fail.
+// benchmarks.md from it. `bench.mjs sources` only prints. These are not tests: no figure makes a run fail.
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -17,7 +17,7 @@ import {
 } from './lib/bench.mjs';
 import { measureBrowser } from './lib/bench-browser.mjs';
 import { longPrompts } from './lib/bench-claims.mjs';
-import { measureBrowserStreaming } from './lib/bench-streaming-browser.mjs';
+import { measureBrowserStreaming, measureSources } from './lib/bench-streaming-browser.mjs';
 import { measureStreaming } from './lib/bench-streaming.mjs';
 import { buildBench, buildWasm } from './lib/build.mjs';
 import { buildPackage } from './lib/package.mjs';
@@ -184,7 +184,12 @@ async function streaming() {
   writeResults('streaming', results);
 }
 
-const commands = { browser, peers, kernels, streaming };
+async function sources() {
+  await buildForBrowser();
+  await measureSources(runs, { model: options.model?.[0] });
+}
+
+const commands = { browser, peers, kernels, streaming, sources };
 
 await main(async () => {
   const command = commands[positionals[0]];

@@ -117,7 +117,7 @@ Result<Tokens> tokenize(Session& session, const Conversation& conversation, std:
                       s.max_seq_len, why, s.more_context);
   };
   const std::size_t most = std::min<std::size_t>(s.max_seq_len, rendered.text.size() + 8);
-  const std::span<std::uint32_t> ids = Block(rendered.rest).take<std::uint32_t>(most + 1);
+  const std::span<std::uint32_t> ids = Block(rendered.rest).take<std::uint32_t>(most);
   if (ids.empty()) return too_little(memory.size());
   const Result<std::uint32_t> n = session.tokenize(rendered.text, true, ids, rendered.plain, true);
   if (!n) return n.error().code == ErrorCode::context_full ? full(n.error().sentence) : n.error();

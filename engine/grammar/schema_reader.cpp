@@ -87,7 +87,7 @@ class SchemaReader {
     const std::uint32_t begin = p_.list.size();
     const std::uint32_t ref = p_.d.member(value, "$ref");
     if (ref != 0) {
-      QSF_LET(target, referred(p_.d, ref));
+      QSF_LET(target, referred(p_.d, ref, draft_ >= kDraft2019 ? 0 : value));
       p_.list.add(node_of(target));
     }
     if (ref == 0 || draft_ >= kDraft2019) {

@@ -31,7 +31,8 @@ Status check_text(std::string_view name, std::string_view text) {
   const auto control = static_cast<std::size_t>(std::ranges::find_if(text, is_binary) - text.begin());
   const std::size_t at = std::min(control, utf8::valid_prefix(text));
   if (at == text.size()) return {};
-  return make_error(ErrorCode::bad_text, "{:.300} is no text in UTF-8: byte {} has the value {}", name, at,
+  const char* what = at == control ? "has a control character" : "is not UTF-8";
+  return make_error(ErrorCode::bad_text, "{:.300} {}: byte {} has the value {}", name, what, at,
                     static_cast<unsigned char>(text[at]));
 }
 

@@ -46,7 +46,11 @@ Prompt prompt_of(const Options& o, std::span<const std::string_view> stops) {
   return prompt;
 }
 
-void note_full_context(const Generation& made, const Stats& s) {
+/// Reports a text that the context, or under a grammar the number of tokens, cut.
+void note_cut(const Options& o, const Generation& made, const Stats& s) {
+  if (made.ended == End::length && o.has_grammar()) {
+    note(make_error(ErrorCode::none, "the text was cut after {} tokens (see --max-tokens)", o.max_tokens).sentence);
+  }
   if (made.ended != End::context) return;
   const Error sentence =
       made.generated_ids.empty()
@@ -88,7 +92,7 @@ int run_once(const Options& o, Host& host, const Prompt& prompt, chat::AnswerPar
   if (!made) return fail(made.error());
   if (parts != nullptr) add_answer(answer, turns);
   if (sys::is_terminal(sys::kOutput)) (void)show("\n");
-  note_full_context(*made, host.session().stats());
+  note_cut(o, *made, host.session().stats());
   if (o.verbose) print_speed(stderr, *made, host);
   if (const Status written = outputs.finish(o, host, *made); !written) return fail(written.error());
   return made->ended == End::cancelled ? exit_code_of(caught_signal()) : 0;
@@ -138,7 +142,7 @@ int answer_lines(const Options& o, Host& host, Prompt prompt, const Extras& extr
     }
     rest.clear();
     if (const Status shown = show("\n"); !shown) return fail(shown.error());
-    if (made) note_full_context(*made, session.stats());
+    if (made) note_cut(o, *made, session.stats());
     if (made && o.verbose) print_speed(stderr, *made, host);
     if (cancelled() && caught_signal() != SIGINT) break;
     go_on();  // Ctrl-C ends an answer

@@ -20,7 +20,7 @@ constexpr const char* kBenchTakes =
 constexpr const char* kEmbedTakes =
     "--embed makes no text: it goes with --prompt, --prompt-file, --tokens and --logits only";
 constexpr const char* kRenderTakes =
-    "--render shows the text of its messages only: it goes with a model and --chat-template";
+    "--render shows the text of its messages only: it goes with a model, --chat-template and --template-arg";
 
 constexpr std::array<ModeRow, kModes> kRows{{
     {.mode = Mode::generate,

@@ -15,7 +15,8 @@ const types = {
   '.qsf': 'application/octet-stream',
 };
 
-const page = '<!doctype html><title>bench</title><script type="module" src="/tests/bench/browser/page.js"></script>';
+const page =
+  '<!doctype html><title>bench</title><input type="file"><script type="module" src="/tests/bench/browser/page.js"></script>';
 
 /** Returns the file of an address, or undefined. Nothing outside these folders is served. */
 function fileOf(path, models) {

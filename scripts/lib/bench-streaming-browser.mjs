@@ -83,3 +83,28 @@ export async function measureBrowserStreaming(runs, models) {
     return { browser: browser.version(), rows };
   });
 }
+
+/** Measures a model that is streamed from each kind of source, in turns. The address's model is in the browser's cache. */
+export async function measureSources(runs, { model = 'smollm-135m/q4_0', budget = 64, generate = 64 } = {}) {
+  const { qsf } = await modelFiles(model);
+  return inBrowser(async (browser) => {
+    const rows = [];
+    for (const from of ['address', 'file', 'blob', 'buffer']) {
+      const page = await browser.open();
+      await page.setInputFiles('input', qsf);
+      const settings = { qsf: browser.address(basename(qsf)), threads: 1, memory: budget * MiB, from };
+      await calling(page, 'open')('qsf', { ...settings, cache: from === 'address' });
+      const measure = () => calling(page, 'measure')({ prompt: 1, generate });
+      await measure();
+      rows.push({ from, rate: [], measure });
+    }
+    for (let i = 0; i < runs; ++i) for (const { rate, measure } of rows) rate.push((await measure()).decode);
+    for (const { from, rate } of rows) {
+      const over = median(rate) / median(rows[0].rate);
+      const all = rate.map((one) => one.toFixed(1)).join(' ');
+      console.log(`${from}: ${median(rate).toFixed(2)} tokens/s (${all}), over the address ${over.toFixed(2)}`);
+    }
+    const sources = rows.map(({ from, rate }) => ({ from, rate }));
+    return { browser: browser.version(), model, budget, sources };
+  });
+}

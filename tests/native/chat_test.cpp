@@ -173,8 +173,8 @@ TEST_F(ChatTest, FilesThatAreRefused) {
   };
   const std::vector<std::pair<std::string, std::string>> wrong{
       {file("nul", std::string("ab\0c", 4)),
-       "bad_text: " + (dir() / "nul") + " is no text in UTF-8: byte 2 has the value 0"},
-      {file("latin", "K\xf6nig"), "byte 1 has the value 246"},
+       "bad_text: " + (dir() / "nul") + " has a control character: byte 2 has the value 0"},
+      {file("latin", "K\xf6nig"), "is not UTF-8: byte 1 has the value 246"},
       {file("cut", "K\xc3"), "byte 1 has the value 195"},
       {file("large", std::string(200'000, 'x')), "more than the context can hold"},
       {dir() / "missing", "io_error: cannot read " + (dir() / "missing")},
@@ -254,6 +254,7 @@ TEST_F(ChatTest, ABadLineEndsNoConversation) {
                         "the conversation does not fit in the context of 512: the text has %u tokens", &tokens),
             1);
   EXPECT_GT(tokens, 10'000u) << "two of three characters are a token at least";
+  EXPECT_TRUE(has(ran.err, " tokens, and there is room for 512; ")) << ran.err;
   EXPECT_TRUE(has(ran.err, "; a shorter text would help; the message is left out; /undo or /reset")) << ran.err;
 }
 

@@ -69,6 +69,14 @@ TEST_F(Guided, ForcedTextIsGuessed) {
   }
 }
 
+TEST_F(Guided, ATextThatIsCutIsReported) {
+  const auto said = [&](const std::string& n) {
+    return run({program("qsf-run"), stories("8bit"), "-p", "Once", "--regex", "a{30}", "-n", n}).err;
+  };
+  EXPECT_NE(said("2").find("the text was cut after 2 tokens"), std::string::npos);
+  EXPECT_EQ(said("40").find("cut"), std::string::npos);
+}
+
 TEST_F(Guided, MistakesAreToldBeforeAToken) {
   const std::string wrong = file(R"({"uniqueItems": true})");
   const Ran ran = generate({"-p", "Once", "--json-schema", wrong});

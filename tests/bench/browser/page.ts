@@ -14,6 +14,8 @@ export interface Settings {
   variant?: 'simd' | 'relaxed' | 'relaxedpairs';
   /** Whether the browser keeps the model. Default false. */
   cache?: boolean;
+  /** What QSF loads: the address, the file that the page's input has, or a copy of its bytes. Default: the address. */
+  from?: 'address' | 'file' | 'blob' | 'buffer';
 }
 
 /** Token counts of the two measurements. */

@@ -5,8 +5,18 @@ import type { Engine, Rates, Settings, Work } from './page.js';
 
 const greedy: GenerateOptions = { temperature: 0, ignoreEos: true };
 
-export async function openQsf({ qsf, memory, threads, variant, cache = false }: Settings): Promise<Engine> {
-  const llm = await QSF.load(qsf, { memory, threads, cache, ...(variant && { variant }) });
+/** Returns what QSF loads. A copy of the file's bytes is made for it. */
+async function sourceOf({ qsf, from = 'address' }: Settings): Promise<string | Blob | ArrayBuffer> {
+  if (from === 'address') return qsf;
+  const file = document.querySelector('input')!.files![0]!;
+  if (from === 'file') return file;
+  const bytes = await file.arrayBuffer();
+  return from === 'blob' ? new Blob([bytes]) : bytes;
+}
+
+export async function openQsf(settings: Settings): Promise<Engine> {
+  const { memory, threads, variant, cache = false } = settings;
+  const llm = await QSF.load(await sourceOf(settings), { memory, threads, cache, ...(variant && { variant }) });
 
   async function generate(prompt: number[], maxTokens: number) {
     await llm.rewind(0); // computed tokens would not be measured

@@ -105,6 +105,8 @@ export class ChatMode {
       field.style.height = `${field.scrollHeight + 2}px`;
     };
     field.addEventListener('input', grow);
+    // A long message and a note take room from the text above them.
+    new ResizeObserver(follow).observe(transcript);
     const isTouched = matchMedia('(pointer: coarse)');
     field.addEventListener('keydown', (event) => {
       const isPlain = !event.shiftKey && !event.ctrlKey && !event.metaKey && !event.isComposing;

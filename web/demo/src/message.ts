@@ -113,6 +113,7 @@ export class AnswerView {
   setResult(id: string, result: string): void {
     const place = this.#results.get(id);
     if (place) place.textContent = result;
+    this.#shown();
   }
 
   /** Ends the answer, with a line about it and its buttons. */
