@@ -282,20 +282,23 @@ bool JsonMachine::may_become(const State& s, std::uint32_t first, std::uint32_t 
   if (is_free(s, 1)) {
     return chars_left(s) > 0 && (first < 0xD800 || last > 0xDFFF || (first < 0xDC00 && last >= 0xD800));
   }
-  const bool any = first == 0 && last == 0x10FFFF;
-  // High surrogates stand for what follows the basic plane; their ranges are tried when they are known.
-  if (!any && first >= 0xD800 && first < 0xDC00 && last < 0xE000) return true;
-  for (std::uint32_t code = first; code <= last;) {
-    if (code >= 0xD800 && code < 0xE000) {
-      code = 0xE000;
-      continue;
+  const auto one_of = [&](std::uint32_t code, std::uint32_t end) {
+    while (code <= end) {
+      if (code >= 0xD800 && code < 0xE000) {
+        code = 0xE000;
+        continue;
+      }
+      State next = s;
+      const std::uint32_t n = refused(next, code);
+      if (n == 0) return true;
+      code += n;
     }
-    State next = s;
-    const std::uint32_t n = refused(next, code);
-    if (n == 0) return true;
-    code += n;
-  }
-  return false;
+    return false;
+  };
+  if (one_of(first, last)) return true;
+  // High surrogates stand for what follows the basic plane.
+  const std::uint32_t low = std::max(first, 0xD800u), high = std::min(last, 0xDBFFu);
+  return last <= 0xFFFF && low <= high && one_of(0x10000 + ((low - 0xD800) << 10), 0x103FF + ((high - 0xD800) << 10));
 }
 
 /// Whether some end of the text is possible while a string or number is at these verdicts.

@@ -87,11 +87,12 @@ class Literals {
     }
   }
 
-  /// Returns the texts of numbers that equal one, without exponents.
+  /// Returns the texts of numbers that equal one, without exponents. For texts that are generated it is the shortest one.
   std::uint32_t number_term(const Number& n) {
+    const bool shortest = p_.integers == Integers::without_point;
     ByteSet zero;
     zero.add('0', '0');
-    const std::uint32_t zeros = p_.terms.repeat(p_.terms.set(zero), 0, kUnlimited);
+    const std::uint32_t zeros = shortest ? kEmpty : p_.terms.repeat(p_.terms.set(zero), 0, kUnlimited);
     std::uint32_t after = zeros;  // of the point
     const std::int32_t places = static_cast<std::int32_t>(n.count) - n.point;
     for (std::int32_t i = places; i-- > 0;) {
@@ -99,8 +100,11 @@ class Literals {
       after = p_.terms.cat(p_.terms.byte(static_cast<std::uint8_t>(at < 0 ? '0' : n.digits[at])), after);
     }
     std::uint32_t text = p_.terms.cat(p_.terms.byte('.'), after);
-    if (places <= 0)
+    if (places <= 0 && shortest) {
+      text = kEmpty;
+    } else if (places <= 0) {
       text = p_.terms.alt(kEmpty, p_.terms.cat(p_.terms.byte('.'), p_.terms.repeat(p_.terms.set(zero), 1, kUnlimited)));
+    }
     if (n.point <= 0) text = p_.terms.cat(p_.terms.byte('0'), text);
     for (std::int32_t i = n.point; i-- > 0;) {
       const auto at = static_cast<std::uint32_t>(i);

@@ -52,6 +52,7 @@ struct SchemaParts {
   Terms& terms;
   Checks& checks;
   Schema& s;
+  Integers integers;
   Table<std::uint32_t> list = {};  // nodes that are being gathered
   Index by_name = {};              // of s.names
 };

@@ -42,7 +42,7 @@ class SchemaReader {
  public:
   SchemaReader(const json::Document& document, Integers integers, Store& store, Terms& terms, Checks& checks,
                Schema& schema)
-      : p_{document, store, terms, checks, schema}, integers_(integers) {}
+      : p_{document, store, terms, checks, schema, integers} {}
 
   Status read() {
     nodes_of_ = p_.store.take_values<std::uint32_t>(p_.d.size());
@@ -135,7 +135,7 @@ class SchemaReader {
         mask |= bit(Type::number);
         NumberCheck check;
         check.op = NumberOp::integer;
-        check.whole = draft_ == 4 || integers_ == Integers::without_point;
+        check.whole = draft_ == 4 || p_.integers == Integers::without_point;
         p_.list.add(p_.add(NodeOp::number, p_.checks.number(check)));
       }
       p_.list.add(mask == 0 ? kNeverNode : p_.add(NodeOp::type, mask));
@@ -375,7 +375,6 @@ class SchemaReader {
   Table<std::uint32_t> work_;
   // Before 2019, keywords next to $ref are remarks. In draft 4, an integer has no fraction, not even of zeros.
   std::uint32_t draft_ = 2020;
-  Integers integers_;
 };
 
 }  // namespace

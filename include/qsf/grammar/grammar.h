@@ -11,10 +11,10 @@
 
 namespace qsf::grammar {
 
-/// The forms of the whole numbers of JSON schemas.
+/// The forms of whole numbers, and of those of `const` and `enum`, in texts under a JSON schema.
 enum class Integers : std::uint8_t {
   any,            // as the schema's draft says, which may be 1.000
-  without_point,  // for texts that are generated, because models may go on with zeros for ever
+  without_point,  // and without zeros at the end, for texts that are generated: models may go on with zeros for ever
 };
 
 class Grammar {
