@@ -144,8 +144,10 @@ Result<CallForm> CallForm::read(const Session& session, const Conversation& conv
   for (const std::string_view probe : kProbes) {
     QSF_LET(made, try_render(session, conversation, probe, asked.rest));
     const auto same = std::ranges::mismatch(made.text, asked.text).in1 - made.text.begin();
-    // Half of a mark may be the same too.
+    // Tools that are written after the messages hide where the answer begins.
     std::size_t begin = static_cast<std::size_t>(same);
+    if (asked.text.substr(begin).find("qsf_tool") != asked.text.npos) continue;
+    // Half of a mark may be the same too.
     while (begin > 0 && begin < made.text.size() &&
            std::string_view("\n>]:").find(made.text[begin - 1]) == made.text.npos) {
       --begin;

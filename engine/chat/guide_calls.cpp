@@ -58,7 +58,9 @@ Status Guide::set_calls(const Conversation& conversation, const CallRules& rules
   std::byte* const at = place.data() + (0 - reinterpret_cast<std::uintptr_t>(place.data())) % alignof(Calls);
   QSF_LET(form, CallForm::read(*session_, conversation, free_));
   if (form.kind == CallKind::none) {
-    return make_error(ErrorCode::unsupported, "the chat template writes no calls of tools, so none can be asked for");
+    return make_error(
+        ErrorCode::unsupported,
+        "the chat template writes no calls of tools, or tools after the messages, so that no call can be held");
   }
   QSF_LET(texts, tool_texts(conversation, form, rules.only, block.rest(), free_));
   for (const ToolText& tool : texts.tools) {

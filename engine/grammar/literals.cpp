@@ -87,7 +87,8 @@ class Literals {
     }
   }
 
-  /// Returns the texts of numbers that equal one, without exponents. For texts that are generated it is the shortest one.
+  /// Returns the texts of numbers that equal one, without exponents. For texts that are generated it is the shortest
+  /// one.
   std::uint32_t number_term(const Number& n) {
     const bool shortest = p_.integers == Integers::without_point;
     ByteSet zero;

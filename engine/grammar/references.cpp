@@ -43,8 +43,8 @@ std::uint32_t member_at(const json::Document& d, std::uint32_t parent, std::stri
   return at;
 }
 
-/// Returns the innermost schema around `ref` that has a name of its own, from which a place in it is counted. Up to draft
-/// 7 `beside`, the schema that refers, has none.
+/// Returns the innermost schema around `ref` that has a name of its own, from which a place in it is counted. Up to
+/// draft 7 `beside`, the schema that refers, has none.
 std::uint32_t resource_of(const json::Document& d, std::uint32_t ref, std::uint32_t beside) {
   std::uint32_t found = json::Document::kRoot;
   for (std::uint32_t at = found; at != ref;) {

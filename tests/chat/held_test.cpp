@@ -242,6 +242,11 @@ TEST(HeldCalls, MistakesAreReportedBefore) {
   Held without{kChatMl};
   without.whole();
   EXPECT_EQ(error_of(without.hold({})).code, ErrorCode::unsupported);
+  Held last{R"({% for m in messages %}<{{ m.role }}>{{ m.content or '' }}{% for t in m.tool_calls or [] %}<tool_call>
+{"name": {{ t.function.name|tojson }}, "arguments": {{ t.function.arguments|tojson }}}
+</tool_call>{% endfor %}{% endfor %}{{ tools|tojson }}<assistant>)"};
+  last.whole();
+  EXPECT_EQ(error_of(last.hold({})).code, ErrorCode::unsupported) << "tools after the messages";
   Held held(kHermes);
   held.whole();
   EXPECT_EQ(error_of(held.hold({.required = true, .only = "none"})).code, ErrorCode::bad_argument);

@@ -101,7 +101,8 @@ TEST(Schema, NumbersThatAreGeneratedHaveNoZerosAtTheirEnd) {
   };
   const std::string schema = R"({"items": {"anyOf": [{"type": "integer"}, {"enum": [1.50, 0, -0.25, 1e2]}]}})";
   Made shortest(generated, schema), any(Grammar::json_schema, schema);
-  for (const char* text : {"[1.5]", "[0]", "[-0]", "[-0.25]", "[100]", "[7]"}) EXPECT_TRUE(shortest.accepts(text)) << text;
+  for (const char* text : {"[1.5]", "[0]", "[-0]", "[-0.25]", "[100]", "[7]"})
+    EXPECT_TRUE(shortest.accepts(text)) << text;
   for (const char* text : {"[1.50]", "[0.0]", "[-0.250]", "[100.0]", "[7.0]"}) {
     EXPECT_FALSE(shortest.accepts(text)) << text;
     EXPECT_TRUE(any.accepts(text)) << text;
