@@ -44,7 +44,7 @@ Ids known(const Host& host) {
   return {ids.begin(), ids.end()};
 }
 
-TEST(States, AreThereForEveryMixerThatHasThem) { EXPECT_EQ(with_states().size(), 12u); }
+TEST(States, AreThereForEveryMixerThatHasThem) { EXPECT_GE(with_states().size(), 12u); }
 
 TEST(States, SameBitsOnAnyNumberOfThreads) {
   const auto run_on_threads = [](void*, void (*task)(void*, std::uint32_t), void* context, std::uint32_t n) {

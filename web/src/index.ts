@@ -48,9 +48,8 @@ export type { Ranked, RerankOptions } from './rerank-types.js';
 export type { ResponseFormat } from './format-types.js';
 export type { InSequence, SequenceOptions } from './sequence-types.js';
 export type { KvKept, KvPolicy, KvPolicyOptions } from './kv-policy-types.js';
+export type { CacheEntry, CacheUsage, PruneOptions } from './cache-types.js';
 export type {
-  CacheEntry,
-  CacheUsage,
   ChatMessage,
   ChatOptions,
   EmbedOptions,
@@ -70,7 +69,6 @@ export type {
   Progress,
   Prompt,
   PromptProgress,
-  PruneOptions,
   Region,
   Restored,
   Retry,

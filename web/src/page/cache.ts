@@ -6,7 +6,7 @@ import { absolute } from '../platform.js';
 import { hideSecrets } from '../secrets.js';
 import { parseJournal } from '../sources/journal.js';
 import { JOURNAL_FILE, cacheName, cacheRoot, lock, readWhole } from '../sources/opfs.js';
-import type { CacheEntry, CacheUsage, PruneOptions } from '../types.js';
+import type { CacheEntry, CacheUsage, PruneOptions } from '../cache-types.js';
 
 /** Milliseconds that a model which was just closed may take to release its files. */
 const PATIENCE = 1000;
