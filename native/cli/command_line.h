@@ -35,7 +35,8 @@ CLI::Validator natural_or(T (*instead)()) {
   return CLI::Validator(
       [instead](std::string& text) {
         if (text == "-1") text = std::to_string(instead());
-        return natural<T>()(text);
+        std::string wrong = natural<T>()(text);
+        return wrong.empty() ? wrong : wrong + ", or -1";
       },
       "");
 }
