@@ -58,6 +58,17 @@ TEST(Guide, HoldsGenerationsOfSeveralGrammars) {
   }
 }
 
+TEST(Guide, ATextWithoutAWayOnIsReported) {
+  const SmallFile file = talking_model(kChatMl);
+  Host host(file.bytes, 24 * kMiB, with_texts(12u << 20));
+  Result<Guide> guide = Guide::build(*host.session, host.session->text_memory());
+  ASSERT_TRUE(guide) << guide.error().sentence;
+  ASSERT_TRUE(guide->set({GrammarKind::json_schema, R"({"type":"string","pattern":"^a$","minLength":2})"}));
+  ASSERT_TRUE(guide->begin({}));
+  ASSERT_TRUE(guide->follow(ids_of("\"").front()));
+  EXPECT_EQ(error_of(guide->follow(ids_of("a").front())).code, ErrorCode::bad_input);
+}
+
 TEST(Guide, WritesIntegersWithoutAPoint) {
   const SmallFile file = talking_model(kChatMl);
   Host host(file.bytes, 24 * kMiB, with_texts(12u << 20));
