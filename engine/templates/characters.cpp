@@ -49,10 +49,10 @@ std::size_t last_size(std::string_view text, std::size_t end) {
   return size;
 }
 
-std::string_view strip(std::string_view text, bool front, bool back, std::string_view set) {
+std::string_view strip(std::string_view text, bool front, bool back, std::string_view set, Work* work) {
   const auto removed = [&](std::string_view character) {
-    if (set.data() == nullptr) return space_size(character, 0) != 0;
-    return set.find(character) != set.npos;
+    if (work == nullptr) return space_size(character, 0) != 0;
+    return work->spend(1 + set.size() / 8) && set.find(character) != set.npos;
   };
   while (front && !text.empty()) {
     const std::size_t size = utf8::decode(text, 0).size;

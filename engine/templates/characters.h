@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "qsf/base/utf8.h"
+#include "templates/work.h"
 
 namespace qsf::templates {
 
@@ -30,8 +31,8 @@ bool is_digit(char32_t code);
 std::size_t space_size(std::string_view text, std::size_t at);
 /// Returns the bytes of the last character before text[end]; `end` is at least 1.
 std::size_t last_size(std::string_view text, std::size_t end);
-/// Removes white space, or the characters of `set` if its data is not null.
-std::string_view strip(std::string_view text, bool front, bool back, std::string_view set = {});
+/// Removes white space, or the characters of `set` if there is `work`, which counts the time of the searches in it.
+std::string_view strip(std::string_view text, bool front, bool back, std::string_view set = {}, Work* work = nullptr);
 
 /// Writes the character in lower or upper case, at most 3 characters, and returns their number.
 std::size_t lower(char32_t code, char32_t* out);

@@ -202,9 +202,7 @@ Node* Parser::parse_text() {
 Node* Parser::parse_number() {
   Node* const node = make(Op::constant);
   if (node == nullptr) return nullptr;
-  std::uint32_t steps = 0;
-  node->value = token_.kind == TokenKind::real ? read_real(token_.text, steps) : read_whole(token_.text, 0);
-  work_.spend(steps);
+  node->value = token_.kind == TokenKind::real ? read_real(work_, token_.text) : read_whole(work_, token_.text, 0);
   if (!node->value) work_.fail("the number {:.40} is too large", token_.text);
   advance();
   return node;

@@ -183,7 +183,8 @@ bool read_written(std::string_view text, Written& out) {
 
 }  // namespace
 
-Value read_whole(std::string_view text, int base) {
+Value read_whole(Work& work, std::string_view text, int base) {
+  if (!work.spend(text.size() / 16)) return {};
   text = strip(text, true, true);
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
@@ -214,8 +215,8 @@ Value read_whole(std::string_view text, int base) {
   return integer(negative ? number : -number);
 }
 
-Value read_real(std::string_view text, std::uint32_t& steps) {
-  steps = kQuickSteps;
+Value read_real(Work& work, std::string_view text) {
+  if (!work.spend(kQuickSteps + text.size() / 8)) return {};
   text = strip(text, true, true);
   Written written;
   if (!read_written(text, written)) {
@@ -260,7 +261,7 @@ Value read_real(std::string_view text, std::uint32_t& steps) {
   const bool exact = dropped == 0 && mantissa <= (1ull << 53) && size <= 22;
   if (!exact) number = std::min(number, std::numeric_limits<double>::max());
   for (int i = 0; !exact && i < 64; ++i) {  // the product is only a few neighbours away
-    steps += kSlowSteps;
+    work.spend(kSlowSteps);
     const double above = std::nextafter(number, INFINITY);
     if (std::isinf(above)) break;
     const int place = Nearest(number).place(digits);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "templates/value.h"
+#include "templates/work.h"
 
 namespace qsf::templates {
 
@@ -17,10 +17,10 @@ inline constexpr std::uint32_t kMostDigits = 60;
 inline constexpr std::uint32_t kSlowSteps = 2000, kQuickSteps = 50;
 
 /// Reads an int with an optional sign between white space. Base 0 means 10, or the base of a prefix. Returns a missing
-/// value for anything else and outside 64 bits.
-Value read_whole(std::string_view text, int base);
-/// Reads a float, correctly rounded. Returns a missing value for anything else.
-Value read_real(std::string_view text, std::uint32_t& steps);
+/// value for anything else and outside 64 bits. Counts the time that it takes.
+Value read_whole(Work& work, std::string_view text, int base);
+/// Reads a float, correctly rounded. Returns a missing value for anything else. Counts the time that it takes.
+Value read_real(Work& work, std::string_view text);
 
 /// Writes at most kNumberBytes and returns their number.
 std::size_t write_whole(std::int64_t number, char* out);

@@ -124,6 +124,7 @@ Value Machine::arithmetic(Op op, const Value& a, const Value& b) {
   if (exponent != std::floor(exponent) || std::abs(exponent) > 2000) {
     return work.fail("a power has an exponent that is not whole or above 2000");
   }
+  work.spend(static_cast<std::uint64_t>(std::abs(exponent)) / 16);
   double power = 1;
   for (int i = 0; i < static_cast<int>(std::abs(exponent)); ++i) power *= a.number();
   return real(exponent < 0 ? 1 / power : power);
@@ -199,7 +200,7 @@ bool Machine::equal(const Value& a, const Value& b) {
     case Kind::none:
       return true;
     case Kind::text:
-      return a.text->size == b.text->size && work.spend(a.text->size / 32) && a.text->view() == b.text->view();
+      return work.same(a.text->view(), b.text->view());
     case Kind::list: {
       if (a.list == b.list) return true;
       if (a.list->size != b.list->size || a.list->form != b.list->form) return false;
@@ -249,7 +250,7 @@ bool Machine::contains(const Value& container, const Value& value) {
     return search(container.text->view(), value.text->view()) != std::string_view::npos;
   }
   if (container.is(Kind::dict) && value.is_text()) {
-    return work.spend(container.dict->size / 8) && find(*container.dict, value.text->view()) != nullptr;
+    return find(*container.dict, value.text->view()) != nullptr;
   }
   for (const Value& one : items(container)) {
     if (equal(one, value)) return true;

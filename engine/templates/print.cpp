@@ -68,7 +68,7 @@ void Machine::write_text(Writer& out, const Text& text, const Style& style) {
 void Machine::write_break(Writer& out, const Style& style, std::uint32_t level) {
   if (style.indent == nullptr) return;
   out.add("\n");
-  for (std::uint32_t i = 0; i < level; ++i) out.add(*style.indent);
+  for (std::uint32_t i = 0; i < level && work.spend(1); ++i) out.add(*style.indent);
 }
 
 void Machine::write_list(Writer& out, const List& list, const Style& style) {

@@ -183,6 +183,7 @@ Value format_percent(Machine& m, const Text& format, const Value& values) {
   const bool is_tuple = values.is(Kind::list) && values.list->form == Form::tuple;
   const std::uint32_t n = is_tuple ? values.list->size : 1;
   const std::string_view bytes = format.view();
+  m.work.spend(bytes.size() / 8);
   Writer out(m.work);
   std::uint32_t used = 0;
   std::size_t begin = 0;
@@ -234,6 +235,7 @@ Value format_percent(Machine& m, const Text& format, const Value& values) {
 
 Value format_braces(Machine& m, const Text& format, const Arguments& arguments) {
   const std::string_view bytes = format.view();
+  m.work.spend(bytes.size() / 8);
   Writer out(m.work);
   std::uint32_t next = 0;
   std::size_t begin = 0;
@@ -260,12 +262,10 @@ Value format_braces(Machine& m, const Text& format, const Arguments& arguments) 
     Value value;
     if (name.empty()) {
       value = arguments[next++];
-    } else if (const Value index = read_whole(name, 10)) {
+    } else if (const Value index = read_whole(m.work, name, 10)) {
       value = arguments[static_cast<std::uint32_t>(std::min<std::int64_t>(index.integer, 0xFFFFFFFF))];
     }
-    for (std::uint32_t i = 0; i < arguments.n_named && !value; ++i) {
-      if (arguments.named[i].key.text->view() == name) value = arguments.named[i].value;
-    }
+    if (const Pair* const named = m.named(arguments, name); named != nullptr && !value) value = named->value;
     if (value && name_end < place.size()) {
       std::string_view rest = place.substr(name_end + 1);
       if (place[name_end] == '[' && rest.ends_with(']')) rest.remove_suffix(1);

@@ -35,6 +35,7 @@ Value indent_text(Machine& m, const Call& call) {
   }
   Writer out(m.work);
   std::size_t begin = 0;
+  m.work.spend(text.size / 8);
   for (bool is_first = true; begin <= text.size && m.work.spend(1); is_first = false) {
     std::size_t at = begin, next = text.size + 1;
     for (; at < text.size && next > text.size; at += next > text.size ? utf8::decode(text.view(), at).size : 0) {
@@ -58,7 +59,7 @@ Value truncate_text(Machine& m, const Call& call) {
   const std::int64_t kept = length - m.points(end);
   if (kept < 0) return m.work.fail("a text is truncated to less than its ending");
   std::size_t to = m.offset(text, static_cast<std::uint32_t>(kept));
-  const std::size_t word = text.view().substr(0, to).rfind(' ');
+  const std::size_t word = m.search_back(text.view().substr(0, to), " ");
   if (!m.is_true(call[1]) && word != std::string_view::npos) to = word;
   Writer out(m.work);
   out.add(text, 0, to);

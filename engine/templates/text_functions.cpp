@@ -44,13 +44,14 @@ Value change_case(Machine& m, const Call& call) {
 Value strip_text(Machine& m, const Call& call) {
   const Text& text = *m.text_of(call.self);
   std::string_view set;
-  if (call[0] && !call[0].is(Kind::none)) {
+  const bool has_set = call[0] && !call[0].is(Kind::none);
+  if (has_set) {
     const Text* const characters = text_argument(m, call, 0);
     if (characters == nullptr) return {};
-    set = characters->size == 0 ? std::string_view("") : characters->view();
+    set = characters->view();
   }
   const char side = call.row.name[0];
-  const std::string_view left = strip(text.view(), side != 'r', side != 'l', set);
+  const std::string_view left = strip(text.view(), side != 'r', side != 'l', set, has_set ? &m.work : nullptr);
   m.work.spend(text.size - left.size());
   const std::size_t begin = left.empty() ? 0 : static_cast<std::size_t>(left.data() - text.bytes);
   return m.slice_text(text, begin, begin + left.size());
@@ -150,7 +151,8 @@ Value split_lines(Machine& m, const Call& call) {
   const bool keeps = m.is_true(call[0]);
   Parts parts(m, text);
   std::size_t begin = 0;
-  for (std::size_t at = 0; at < text.size && m.work.spend(at % 4 == 0 ? 1 : 0);) {
+  m.work.spend(text.size / 4);
+  for (std::size_t at = 0; at < text.size && !m.work.failed();) {
     const utf8::Decoded c = utf8::decode(text.view(), at);
     const std::size_t line = at;
     at += c.size;
@@ -217,6 +219,11 @@ Value find_text(Machine& m, const Call& call) {
   return before ? integer(m.points(*before.text)) : before;
 }
 
+/// Whether a text begins or ends with another.
+bool has_at_end(Machine& m, std::string_view text, std::string_view affix, bool front) {
+  return m.work.spend(affix.size() / 32) && (front ? text.starts_with(affix) : text.ends_with(affix));
+}
+
 /// startswith and endswith.
 Value has_affix(Machine& m, const Call& call) {
   const Range range = range_of(m, *call.self.text, call, 1);
@@ -228,8 +235,7 @@ Value has_affix(Machine& m, const Call& call) {
     const Value one = is_tuple ? wanted.at[i] : call[0];
     if (!one.is_text())
       return m.work.fail("'{:.40}' needs a text, not a value of type {}", call.row.name, m.type_name(one));
-    const std::string_view affix = one.text->view();
-    if (call.row.name[0] == 's' ? inside.starts_with(affix) : inside.ends_with(affix)) return boolean(true);
+    if (has_at_end(m, inside, one.text->view(), call.row.name[0] == 's')) return boolean(true);
   }
   return boolean(false);
 }
@@ -240,8 +246,7 @@ Value remove_affix(Machine& m, const Call& call) {
   const Text* const affix = text_argument(m, call, 0);
   if (affix == nullptr) return {};
   const bool front = call.row.name == "removeprefix";
-  const bool has = front ? text.view().starts_with(affix->view()) : text.view().ends_with(affix->view());
-  if (!has) return call.self;
+  if (!has_at_end(m, text.view(), affix->view(), front)) return call.self;
   return m.slice_text(text, front ? affix->size : 0, text.size - (front ? 0 : affix->size));
 }
 
