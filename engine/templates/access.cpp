@@ -185,7 +185,7 @@ Value Machine::path(const Value& object, const Value& path) {
     const Value part = slice_text(*path.text, begin, end);
     if (!part) return {};
     const Value index = read_whole(work, part.text->view(), 10);
-    at = item(at, index && index.integer >= 0 ? index : part);
+    at = item(at, index.is(Kind::integer) && index.integer >= 0 ? index : part);
     begin = end + 1;
   }
   return at;

@@ -33,6 +33,7 @@ bool is_printable(char32_t code) {
 bool is_upper(char32_t code) { return category_of(code) == Category::upper; }
 bool is_lower(char32_t code) { return category_of(code) == Category::lower; }
 bool is_digit(char32_t code) { return code >= '0' && code <= '9'; }
+bool is_number(char32_t code) { return category_of(code) == Category::number; }
 bool is_letter(char32_t code) {
   return has(code, bit(Category::upper) | bit(Category::lower) | bit(Category::title) | bit(Category::modifier) |
                        bit(Category::letter));

@@ -10,11 +10,11 @@
 
 namespace qsf::templates {
 
-/// Returns the value of a digit of base 16 or less, or 99.
+/// Returns the value of a digit of base 36 or less, or 99.
 constexpr int digit_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : 99;
+  return lower >= 'a' && lower <= 'z' ? lower - 'a' + 10 : 99;
 }
 
 bool is_space(char32_t code);
@@ -25,7 +25,10 @@ bool is_printable(char32_t code);
 bool is_upper(char32_t code);
 bool is_lower(char32_t code);
 bool is_letter(char32_t code);
+/// Whether it is a digit of ASCII.
 bool is_digit(char32_t code);
+/// Whether it is a digit, a fraction or another number of any script.
+bool is_number(char32_t code);
 
 /// Returns the bytes of the white space at text[at], or 0 if there is none.
 std::size_t space_size(std::string_view text, std::size_t at);

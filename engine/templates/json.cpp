@@ -54,7 +54,7 @@ class JsonReader {
     at_ = end;
     Value value;
     if (number.find_first_of(".eE") == number.npos) value = read_whole(m_.work, number, 10);
-    if (!value) value = read_real(m_.work, number);
+    if (!value.is(Kind::integer)) value = read_real(m_.work, number);
     return value ? value : fail("no number");
   }
 

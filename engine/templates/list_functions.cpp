@@ -291,11 +291,18 @@ Value whole_of(Machine& m, const Call& call) {
   Value number = v;
   if (v.is_text()) {
     const std::int64_t base = call[1] ? m.whole(call[1]) : 10;
-    if (const Value read = read_whole(m.work, v.text->view(), static_cast<int>(std::clamp<std::int64_t>(base, 0, 16))))
-      return read;
-    number = read_real(m.work, v.text->view());
+    number =
+        base == 0 || (base >= 2 && base <= 36) ? read_whole(m.work, v.text->view(), static_cast<int>(base)) : Value();
+    if (number.is(Kind::integer)) return number;
+    if (!number) {
+      number = read_real(m.work, v.text->view());
+      if (number && std::isinf(number.real)) number = {};
+    }
   }
-  if (number.is(Kind::real) && std::abs(number.real) < 9e18) return integer(static_cast<std::int64_t>(number.real));
+  if (number.is(Kind::real) && !std::isnan(number.real)) {
+    if (std::abs(number.real) >= 0x1p63) return m.work.fail("a whole number does not fit in 64 bits");
+    return integer(static_cast<std::int64_t>(number.real));
+  }
   return call[0] ? call[0] : integer(0);
 }
 

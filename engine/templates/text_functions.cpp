@@ -179,19 +179,24 @@ Value part_text(Machine& m, const Call& call) {
   return m.make_list(Form::tuple, parts, 3);
 }
 
-/// The bytes between the arguments `start` and `end`, which are characters.
+/// The bytes between the arguments `start` and `end`, which are characters, and the number of these; it is negative if
+/// `start` is after `end`, where not even an empty text is found.
 struct Range {
-  std::size_t begin = 0, end = 0;
+  std::string_view bytes;
+  std::size_t begin;
+  std::int64_t points;
 };
 Range range_of(Machine& m, const Text& text, const Call& call, std::uint32_t first) {
   const std::int64_t n = m.points(text);
   const auto bound = [&](std::uint32_t i, std::int64_t otherwise) {
     const std::int64_t at = whole_argument(m, call, i, otherwise);
-    const std::int64_t from = at < 0 ? std::max<std::int64_t>(at + n, 0) : std::min(at, n);
-    return m.offset(text, static_cast<std::uint32_t>(from));
+    return at < 0 ? std::max<std::int64_t>(at + n, 0) : at;
   };
-  const Range range{bound(first, 0), bound(first + 1, n)};
-  return {std::min(range.begin, range.end), range.end};
+  const std::int64_t from = bound(first, 0), to = std::min(bound(first + 1, n), n);
+  if (from > to) return {{}, 0, -1};
+  const std::size_t begin = m.offset(text, static_cast<std::uint32_t>(from));
+  const std::size_t end = m.offset(text, static_cast<std::uint32_t>(to));
+  return {text.view().substr(begin, end - begin), begin, to - from};
 }
 
 /// find, rfind, index, rindex and count.
@@ -200,9 +205,9 @@ Value find_text(Machine& m, const Call& call) {
   const Text* const wanted = text_argument(m, call, 0);
   if (wanted == nullptr) return {};
   const Range range = range_of(m, text, call, 1);
-  const std::string_view inside = text.view().substr(range.begin, range.end - range.begin);
+  const std::string_view inside = range.bytes;
   if (call.row.name == "count") {
-    if (wanted->size == 0) return integer(m.points(text) + 1);
+    if (wanted->size == 0) return integer(range.points + 1);
     std::int64_t n = 0;
     for (std::size_t at = m.search(inside, wanted->view()); at != inside.npos; ++n) {
       at = m.search(inside, wanted->view(), at + wanted->size);
@@ -211,7 +216,7 @@ Value find_text(Machine& m, const Call& call) {
   }
   const bool from_right = call.row.name[0] == 'r';
   const std::size_t at = from_right ? m.search_back(inside, wanted->view()) : m.search(inside, wanted->view());
-  if (at == inside.npos) {
+  if (at == inside.npos || range.points < 0) {
     if (call.row.name.ends_with("index")) return m.work.fail("'{:.40}' finds nothing", call.row.name);
     return integer(-1);
   }
@@ -227,7 +232,6 @@ bool has_at_end(Machine& m, std::string_view text, std::string_view affix, bool 
 /// startswith and endswith.
 Value has_affix(Machine& m, const Call& call) {
   const Range range = range_of(m, *call.self.text, call, 1);
-  const std::string_view inside = call.self.text->view().substr(range.begin, range.end - range.begin);
   const bool is_tuple = call[0].is(Kind::list) && call[0].list->form == Form::tuple;
   const Items wanted = is_tuple ? m.items(call[0]) : Items{};
   const std::uint32_t n = is_tuple ? wanted.n : 1;
@@ -235,7 +239,8 @@ Value has_affix(Machine& m, const Call& call) {
     const Value one = is_tuple ? wanted.at[i] : call[0];
     if (!one.is_text())
       return m.work.fail("'{:.40}' needs a text, not a value of type {}", call.row.name, m.type_name(one));
-    if (has_at_end(m, inside, one.text->view(), call.row.name[0] == 's')) return boolean(true);
+    const bool has = has_at_end(m, range.bytes, one.text->view(), call.row.name[0] == 's');
+    if (has && range.points >= 0) return boolean(true);
   }
   return boolean(false);
 }
@@ -312,10 +317,10 @@ Value pad_text(Machine& m, const Call& call) {
   return out.finish();
 }
 
-/// isalpha, isdigit, isalnum, isspace, isupper and islower.
+/// isalpha, isdigit, isdecimal, isnumeric, isalnum, isspace, isupper and islower.
 Value has_only(Machine& m, const Call& call) {
   const Text& text = *call.self.text;
-  const char kind = call.row.name == "isalnum" ? 'n' : call.row.name[2];
+  const char kind = call.row.name == "isalnum" ? '\0' : call.row.name[2];
   bool has = false;
   for (std::size_t at = 0; at < text.size && m.work.spend(1);) {
     const utf8::Decoded c = utf8::decode(text.view(), at);
@@ -327,8 +332,8 @@ Value has_only(Machine& m, const Call& call) {
     }
     has = kind == 's'   ? is_space(c.code)
           : kind == 'd' ? is_digit(c.code)
-          : kind == 'a' ? is_letter(c.code)
-                        : is_letter(c.code) || is_digit(c.code);
+          : kind == 'n' ? is_number(c.code)
+                        : is_letter(c.code) || (kind != 'a' && is_number(c.code));
     if (!has) return boolean(false);
   }
   return boolean(has);
