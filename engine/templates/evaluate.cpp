@@ -6,7 +6,9 @@
 namespace qsf::templates {
 
 Value Machine::look_up(const Text* name) {
+  std::uint32_t passed = 0;
   for (const Scope* scope = scope_; scope != nullptr; scope = scope->parent) {
+    if (++passed % 8 == 0 && !work.spend(1)) return {};
     for (const Variable* v = scope->first; v != nullptr; v = v->next) {
       if (!work.spend(1)) return {};
       if (work.same(v->name->view(), name->view())) return v->value;
@@ -233,6 +235,7 @@ Value Machine::call(const Value& function, const Arguments& arguments) {
 }
 
 Value Machine::call_row(const Row& row, const Value& self, const Arguments& given) {
+  if (!work.spend(1)) return {};
   Value bound[kMostParameters];
   std::uint32_t n = 0, used = 0;
   bool takes_more = false;

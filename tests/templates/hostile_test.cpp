@@ -177,7 +177,9 @@ TEST(Hostile, LongTextsInOneStep) {
         std::string("{% set x = '{k1499}' * 1000 %}{% for i in range(100) %}{% set y = x.format(**v) %}{% endfor %}"),
         repeated("{% set x = [x] %}", 200) + "{% set x = [range(1000) | list] %}" + repeated("{% set x = [x] %}", 90) +
             "{% for i in range(20) %}{% set y = x | tojson(indent='') %}{% endfor %}",
-        std::string("{% for i in range(20000) %}{% set y = 1.0 ** 2000 %}{% endfor %}")}) {
+        std::string("{% for i in range(20000) %}{% set y = 1.0 ** 2000 %}{% endfor %}"),
+        repeated("{% with %}", 240) + "{% for i in range(30000) %}{% if x %}{% endif %}{% endfor %}" +
+            repeated("{% endwith %}", 240)}) {
     SCOPED_TRACE(text.substr(0, 40));
     std::string values = R"({"v": {"k0": 0)";
     for (int i = 1; i < 1500; ++i) values += ", \"k" + std::to_string(i) + "\": 0";
