@@ -40,10 +40,10 @@ Dict* Machine::make_dict(std::uint32_t room) {
   return made;
 }
 
-Value* Machine::find(const Dict& dict, std::string_view key) {
-  for (std::uint32_t i = 0; i < dict.size; ++i) {
-    Pair& pair = dict.pairs[i];
-    if (pair.key.is_text() && pair.key.text->view() == key) return &pair.value;
+const Pair* Machine::find(const Pair* pairs, std::uint32_t n, std::string_view key) {
+  if (!work.spend(n / 8)) return nullptr;
+  for (const Pair* pair = pairs; pair != pairs + n; ++pair) {
+    if (pair->key.is_text() && work.same(pair->key.text->view(), key)) return pair;
   }
   return nullptr;
 }
@@ -55,7 +55,6 @@ void Machine::put(Dict& dict, const Value& key, const Value& value) {
   }
   Value* found = nullptr;
   if (key.is_text()) {
-    if (!work.spend(1 + dict.size / 8)) return;
     found = find(dict, key.text->view());
   } else {
     for (std::uint32_t i = 0; i < dict.size && found == nullptr; ++i) {
@@ -139,9 +138,8 @@ Value Machine::attribute(const Value& object, const Text* name) {
       found = method(object, dict_methods(), key);
       [[fallthrough]];
     case Kind::space:
-      if (!found && work.spend(object.dict->size / 8)) {
-        if (const Value* const value = find(*object.dict, key); value != nullptr) found = *value;
-      }
+      if (found) break;
+      if (const Value* const value = find(*object.dict, key); value != nullptr) found = *value;
       break;
     default:
       break;
@@ -156,7 +154,7 @@ Value Machine::item(const Value& object, const Value& key) {
     return work.fail("'{:.60}' is undefined, so it has no items", object.text->view());
   }
   if (object.is(Kind::dict)) {
-    if (key.is_text() && work.spend(object.dict->size / 8)) {
+    if (key.is_text()) {
       if (const Value* const value = find(*object.dict, key.text->view()); value != nullptr) return *value;
     } else {
       for (std::uint32_t i = 0; i < object.dict->size; ++i) {
@@ -179,14 +177,15 @@ Value Machine::item(const Value& object, const Value& key) {
 Value Machine::path(const Value& object, const Value& path) {
   if (path.is_whole()) return item(object, path);
   if (!path.is_text()) return work.fail("the name of an attribute is no text");
+  work.spend(path.text->size / 16);
   Value at = object;
   std::size_t begin = 0;
   while (at && begin <= path.text->size) {
     const std::size_t end = std::min<std::size_t>(path.text->view().find('.', begin), path.text->size);
     const Value part = slice_text(*path.text, begin, end);
     if (!part) return {};
-    const Value index = read_whole(part.text->view(), 10);
-    at = item(at, index && index.integer >= 0 ? index : part);
+    const Value index = read_whole(work, part.text->view(), 10);
+    at = item(at, index.is(Kind::integer) && index.integer >= 0 ? index : part);
     begin = end + 1;
   }
   return at;

@@ -33,6 +33,7 @@ bool is_printable(char32_t code) {
 bool is_upper(char32_t code) { return category_of(code) == Category::upper; }
 bool is_lower(char32_t code) { return category_of(code) == Category::lower; }
 bool is_digit(char32_t code) { return code >= '0' && code <= '9'; }
+bool is_number(char32_t code) { return category_of(code) == Category::number; }
 bool is_letter(char32_t code) {
   return has(code, bit(Category::upper) | bit(Category::lower) | bit(Category::title) | bit(Category::modifier) |
                        bit(Category::letter));
@@ -49,10 +50,10 @@ std::size_t last_size(std::string_view text, std::size_t end) {
   return size;
 }
 
-std::string_view strip(std::string_view text, bool front, bool back, std::string_view set) {
+std::string_view strip(std::string_view text, bool front, bool back, std::string_view set, Work* work) {
   const auto removed = [&](std::string_view character) {
-    if (set.data() == nullptr) return space_size(character, 0) != 0;
-    return set.find(character) != set.npos;
+    if (work == nullptr) return space_size(character, 0) != 0;
+    return work->spend(1 + set.size() / 8) && set.find(character) != set.npos;
   };
   while (front && !text.empty()) {
     const std::size_t size = utf8::decode(text, 0).size;

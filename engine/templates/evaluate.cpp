@@ -6,13 +6,15 @@
 namespace qsf::templates {
 
 Value Machine::look_up(const Text* name) {
+  std::uint32_t passed = 0;
   for (const Scope* scope = scope_; scope != nullptr; scope = scope->parent) {
+    if (++passed % 8 == 0 && !work.spend(1)) return {};
     for (const Variable* v = scope->first; v != nullptr; v = v->next) {
       if (!work.spend(1)) return {};
-      if (v->name->view() == name->view()) return v->value;
+      if (work.same(v->name->view(), name->view())) return v->value;
     }
   }
-  if (!work.spend(1 + globals_->size / 8)) return {};
+  if (!work.spend(1)) return {};
   if (const Value* const found = find(*globals_, name->view()); found != nullptr) return *found;
   if (const Row* const row = find_row(functions(), name->view()); row != nullptr) {
     Value value(Kind::function);
@@ -233,6 +235,7 @@ Value Machine::call(const Value& function, const Arguments& arguments) {
 }
 
 Value Machine::call_row(const Row& row, const Value& self, const Arguments& given) {
+  if (!work.spend(1)) return {};
   Value bound[kMostParameters];
   std::uint32_t n = 0, used = 0;
   bool takes_more = false;
@@ -246,9 +249,8 @@ Value Machine::call_row(const Row& row, const Value& self, const Arguments& give
     const bool optional = name.starts_with('?');
     if (optional) name.remove_prefix(1);
     bound[n] = given[n];
-    for (std::uint32_t i = 0; i < given.n_named && !bound[n]; ++i) {
-      if (given.named[i].key.text->view() != name) continue;
-      bound[n] = given.named[i].value;
+    if (const Pair* const found = bound[n] ? nullptr : named(given, name); found != nullptr) {
+      bound[n] = found->value;
       ++used;
     }
     if (!bound[n] && !optional) return work.fail("'{:.40}' needs its argument '{:.40}'", row.name, name);

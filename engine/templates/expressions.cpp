@@ -61,6 +61,10 @@ std::size_t read_escape(std::string_view text, std::size_t& at, char* out) {
 
 }  // namespace
 
+bool Parser::is_constant(std::string_view name) {
+  return std::ranges::find(kWords, name, &Word::name) != std::end(kWords);
+}
+
 Node* Parser::parse_tuple(bool with_choice, bool in_brackets, std::string_view end) {
   const auto ends = [&] {
     return token_.kind == TokenKind::tag_end || token_.is(")") || (!end.empty() && token_.is_name(end));
@@ -202,10 +206,9 @@ Node* Parser::parse_text() {
 Node* Parser::parse_number() {
   Node* const node = make(Op::constant);
   if (node == nullptr) return nullptr;
-  std::uint32_t steps = 0;
-  node->value = token_.kind == TokenKind::real ? read_real(token_.text, steps) : read_whole(token_.text, 0);
-  work_.spend(steps);
-  if (!node->value) work_.fail("the number {:.40} is too large", token_.text);
+  node->value = token_.kind == TokenKind::real ? read_real(work_, token_.text) : read_whole(work_, token_.text, 0);
+  const Kind kind = token_.kind == TokenKind::real ? Kind::real : Kind::integer;
+  if (!node->value.is(kind)) work_.fail("the number {:.40} is too large", token_.text);
   advance();
   return node;
 }

@@ -71,6 +71,7 @@ Value raise_exception(Machine& m, const Call& call) {
 
 Value time_now(Machine& m, const Call& call) {
   if (!call[0].is_text()) return m.work.fail("'strftime_now' needs a text");
+  m.work.spend(call[0].text->size);
   Writer out(m.work);
   if (!write_time(out, call[0].text->view(), m.now))
     return m.work.fail("'strftime_now' does not know a form of its text");

@@ -53,10 +53,8 @@ class JsonReader {
     if (number.empty() || !(is_digit(static_cast<unsigned char>(number.back())))) return fail("no value");
     at_ = end;
     Value value;
-    if (number.find_first_of(".eE") == number.npos) value = read_whole(number, 10);
-    std::uint32_t steps = 0;
-    if (!value) value = read_real(number, steps);
-    m_.work.spend(steps);
+    if (number.find_first_of(".eE") == number.npos) value = read_whole(m_.work, number, 10);
+    if (!value.is(Kind::integer)) value = read_real(m_.work, number);
     return value ? value : fail("no number");
   }
 

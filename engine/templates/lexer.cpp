@@ -42,7 +42,7 @@ std::size_t number_size(std::string_view text, bool& is_real) {
       end = digits(first, is_digit);
     }
   }
-  return end;
+  return !is_real && text[0] == '0' ? digits(0, [](char c) { return c == '0'; }) : end;
 }
 
 /// The signs of expressions, longer ones first.

@@ -14,13 +14,6 @@ const Value kComma(&kCommaText);
 
 bool given(const Value& value) { return value && !value.is(Kind::none); }
 
-Value read_number(Machine& m, std::string_view text) {
-  std::uint32_t steps = 0;
-  const Value value = read_real(text, steps);
-  m.work.spend(steps);
-  return value;
-}
-
 Value lazy(Value made) {
   if (made) made.list->form = Form::lazy;
   return made;
@@ -154,16 +147,13 @@ Value select_items(Machine& m, const Call& call) {
   return made;
 }
 
-Value named(const Arguments& all, std::string_view name) {
-  for (std::uint32_t i = 0; i < all.n_named; ++i) {
-    if (all.named[i].key.text->view() == name) return all.named[i].value;
-  }
-  return {};
-}
-
 Value map_items(Machine& m, const Call& call) {
-  const Value attribute = call.all.n == 0 ? named(call.all, "attribute") : Value();
-  const Value otherwise = named(call.all, "default");
+  const auto named = [&](std::string_view name) {
+    const Pair* const found = m.named(call.all, name);
+    return found == nullptr ? Value() : found->value;
+  };
+  const Value attribute = call.all.n == 0 ? named("attribute") : Value();
+  const Value otherwise = named("default");
   const Row* row = nullptr;
   if (!attribute) {
     row = call.all[0].is_text() ? find_filter(call.all[0].text->view()) : nullptr;
@@ -301,11 +291,18 @@ Value whole_of(Machine& m, const Call& call) {
   Value number = v;
   if (v.is_text()) {
     const std::int64_t base = call[1] ? m.whole(call[1]) : 10;
-    if (const Value read = read_whole(v.text->view(), static_cast<int>(std::clamp<std::int64_t>(base, 0, 16))))
-      return read;
-    number = read_number(m, v.text->view());
+    number =
+        base == 0 || (base >= 2 && base <= 36) ? read_whole(m.work, v.text->view(), static_cast<int>(base)) : Value();
+    if (number.is(Kind::integer)) return number;
+    if (!number) {
+      number = read_real(m.work, v.text->view());
+      if (number && std::isinf(number.real)) number = {};
+    }
   }
-  if (number.is(Kind::real) && std::abs(number.real) < 9e18) return integer(static_cast<std::int64_t>(number.real));
+  if (number.is(Kind::real) && !std::isnan(number.real)) {
+    if (std::abs(number.real) >= 0x1p63) return m.work.fail("a whole number does not fit in 64 bits");
+    return integer(static_cast<std::int64_t>(number.real));
+  }
   return call[0] ? call[0] : integer(0);
 }
 
@@ -313,7 +310,7 @@ Value real_of(Machine& m, const Call& call) {
   const Value& v = call.self;
   if (v.is_number()) return real(v.number());
   if (v.is(Kind::undefined)) return m.attribute(v, m.work.text("float"));
-  const Value number = v.is_text() ? read_number(m, v.text->view()) : Value();
+  const Value number = v.is_text() ? read_real(m.work, v.text->view()) : Value();
   return number ? number : call[0] ? call[0] : real(0);
 }
 
@@ -335,7 +332,7 @@ Value rounded(Machine& m, const Call& call) {
     if (!std::isfinite(v.real) || std::abs(v.real) > 1e300) return v;
     char text[kNumberBytes];
     m.work.spend(5 * kQuickSteps);
-    return read_number(m, {text, write_fixed(v.real, static_cast<std::uint32_t>(digits), text)});
+    return read_real(m.work, {text, write_fixed(v.real, static_cast<std::uint32_t>(digits), text)});
   }
   if (method != "ceil" && method != "floor") return m.work.fail("there is no way to round '{:.40}'", method);
   double power = 1;

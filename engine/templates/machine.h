@@ -67,7 +67,15 @@ class Machine {
   Items items(const Value& value);
   /// Returns the length, or fails.
   std::uint32_t length(const Value& value);
-  static Value* find(const Dict& dict, std::string_view key);
+  /// Finds the value of a text, or returns null, which also means a failure.
+  Value* find(const Dict& dict, std::string_view key) {
+    const Pair* const found = find(dict.pairs, dict.size, key);
+    return found == nullptr ? nullptr : &dict.pairs[found - dict.pairs].value;
+  }
+  /// Finds the argument of a name, or returns null.
+  const Pair* named(const Arguments& arguments, std::string_view name) {
+    return find(arguments.named, arguments.n_named, name);
+  }
   /// Sets a pair. Fails if the key is a list or a dict.
   void put(Dict& dict, const Value& key, const Value& value);
   Value make_list(Form form, const Value* items, std::uint32_t n);
@@ -121,6 +129,7 @@ class Machine {
   bool read_arguments(const Node* list, Arguments& out);
   Value call_macro(const Macro& macro, const Arguments& arguments);
   Value call_loop(const Loop& loop, const Value& iterable);
+  const Pair* find(const Pair* pairs, std::uint32_t n, std::string_view key);
   Value method(const Value& object, std::span<const Row> rows, std::string_view name);
   Value loop_attribute(const Loop& loop, std::string_view name);
   Value arithmetic(Op op, const Value& a, const Value& b);

@@ -12,6 +12,7 @@
 namespace qsf::templates {
 namespace {
 
+constexpr double kLargest = std::numeric_limits<double>::max();
 constexpr std::size_t kPoint = Decimal::kPoint;
 /// All digits of a double and of the middle between two.
 using Digits = std::array<char, kPoint + 1080>;
@@ -51,7 +52,7 @@ bool is_even(double number) {
 struct Nearest {
   explicit Nearest(double number)
       : below(sum_of(number, number == 0 ? 0 : std::nextafter(number, 0.0))),
-        above(sum_of(number, std::nextafter(number, INFINITY))),
+        above(sum_of(number, std::min(std::nextafter(number, INFINITY), kLargest))),
         even(is_even(number)),
         zero(number == 0) {}
 
@@ -77,7 +78,7 @@ double power_of_ten(int exponent) {
 
 /// The significant digits of a number, and its exponent if one digit is before the point.
 struct Significant {
-  char digits[20];
+  char digits[kMostDigits];
   int n = 0;
   int exponent = 0;
 };
@@ -100,11 +101,12 @@ bool shortest_quickly(double number, Significant& out) {
   return false;
 }
 
-Significant shortest(double number, std::uint32_t& steps) {
+/// Finds the shortest digits, or `precision` if it is not negative.
+Significant significant(Work& work, double number, int precision) {
   Significant out;
-  steps = kQuickSteps;
-  if (shortest_quickly(number, out)) return out;
-  steps = kSlowSteps;
+  work.spend(kQuickSteps);
+  if (precision < 0 && shortest_quickly(number, out)) return out;
+  work.spend(kSlowSteps);
   const Decimal exact(number);
   const Nearest nearest(number);
   const auto rounded_to = [&](int n) {
@@ -112,7 +114,7 @@ Significant shortest(double number, std::uint32_t& steps) {
     rounded.round(rounded.first() + static_cast<std::size_t>(n));
     return rounded;
   };
-  int least = 1, most = 17;
+  int least = std::max(precision, 1), most = precision < 0 ? 17 : least;
   while (least < most) {
     const int n = (least + most) / 2;
     const Decimal rounded = rounded_to(n);
@@ -159,8 +161,10 @@ bool read_written(std::string_view text, Written& out) {
   };
   const auto digits = [&] {
     const std::size_t begin = at;
-    while (at < text.size() && (is_digit(static_cast<unsigned char>(text[at])) || (text[at] == '_' && at > begin)))
-      ++at;
+    const auto has_digit = [&](std::size_t i) {
+      return i < text.size() && is_digit(static_cast<unsigned char>(text[i]));
+    };
+    while (has_digit(at) || (at > begin && at < text.size() && text[at] == '_' && has_digit(at + 1))) ++at;
     return text.substr(begin, at - begin);
   };
   out.negative = sign();
@@ -175,7 +179,8 @@ bool read_written(std::string_view text, Written& out) {
     const bool minus = sign();
     const std::string_view exponent = digits();
     if (exponent.empty()) return false;
-    for (const char c : exponent) out.exponent = std::min(out.exponent * 10 + (c - '0'), 100'000);
+    for (const char c : exponent)
+      if (c != '_') out.exponent = std::min(out.exponent * 10 + (c - '0'), 100'000);
     if (minus) out.exponent = -out.exponent;
   }
   return at == text.size();
@@ -183,7 +188,8 @@ bool read_written(std::string_view text, Written& out) {
 
 }  // namespace
 
-Value read_whole(std::string_view text, int base) {
+Value read_whole(Work& work, std::string_view text, int base) {
+  if (!work.spend(text.size() / 16)) return {};
   text = strip(text, true, true);
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
@@ -196,6 +202,7 @@ Value read_whole(std::string_view text, int base) {
     }
   }
   if (base == 0) base = 10;
+  bool large = false;
   std::int64_t number = 0;
   char last = '_';
   for (const char c : text) {
@@ -204,18 +211,17 @@ Value read_whole(std::string_view text, int base) {
       continue;
     }
     const int digit = digit_value(c);
-    if (digit >= base || __builtin_mul_overflow(number, base, &number) ||
-        __builtin_sub_overflow(number, digit, &number)) {
-      return {};
-    }
+    if (digit >= base) return {};
+    large = large || __builtin_mul_overflow(number, base, &number) || __builtin_sub_overflow(number, digit, &number);
     last = c;
   }
-  if (last == '_' || (!negative && number == std::numeric_limits<std::int64_t>::min())) return {};
+  if (last == '_') return {};
+  if (large || (!negative && number == std::numeric_limits<std::int64_t>::min())) return real(INFINITY);
   return integer(negative ? number : -number);
 }
 
-Value read_real(std::string_view text, std::uint32_t& steps) {
-  steps = kQuickSteps;
+Value read_real(Work& work, std::string_view text) {
+  if (!work.spend(kQuickSteps + text.size() / 8)) return {};
   text = strip(text, true, true);
   Written written;
   if (!read_written(text, written)) {
@@ -258,12 +264,15 @@ Value read_real(std::string_view text, std::uint32_t& steps) {
     number = exponent < 0 ? number / power_of_ten(size) : number * power_of_ten(size);
   }
   const bool exact = dropped == 0 && mantissa <= (1ull << 53) && size <= 22;
-  if (!exact) number = std::min(number, std::numeric_limits<double>::max());
+  if (!exact) number = std::min(number, kLargest);
   for (int i = 0; !exact && i < 64; ++i) {  // the product is only a few neighbours away
-    steps += kSlowSteps;
+    work.spend(kSlowSteps);
     const double above = std::nextafter(number, INFINITY);
-    if (std::isinf(above)) break;
     const int place = Nearest(number).place(digits);
+    if (place > 0 && std::isinf(above)) {  // from the middle between the largest number and 2^1024, it is infinity
+      if (digits >= sum_of(0x1p1023, std::nextafter(0x1p1023, 0.0))) number = above;
+      break;
+    }
     if (place == 0) break;
     number = place > 0 ? above : std::nextafter(number, 0.0);
   }
@@ -283,14 +292,13 @@ std::size_t write_whole(std::int64_t number, char* out) {
   return size;
 }
 
-std::size_t write_real(double number, char* out, std::uint32_t& steps) {
-  steps = kQuickSteps;
+std::size_t write_real(Work& work, double number, char* out, int precision) {
   if (const std::size_t special = write_special(number, out); special != 0) return special;
   std::size_t size = 0;
   if (std::signbit(number)) out[size++] = '-';
-  if (number == 0) return size + put(out + size, "0.0");
-  const Significant s = shortest(std::abs(number), steps);
-  const bool fixed = s.exponent >= -4 && s.exponent < 16;
+  if (number == 0) return size + put(out + size, precision == 0 || precision == 1 ? "0e+00" : "0.0");
+  const Significant s = significant(work, std::abs(number), precision);
+  const bool fixed = s.exponent >= -4 && s.exponent < (precision < 0 ? 16 : std::max(precision, 1) - 1);
   const int point = fixed ? std::max(s.exponent, 0) : 0;     // digits before the point, less one
   const int skipped = fixed ? std::max(-s.exponent, 0) : 0;  // zeros in front
   for (int i = 0; i <= point || i - skipped < s.n; ++i) {

@@ -73,16 +73,32 @@ double compute(Op op, double a, double b) {
     case Op::divide:
       return a / b;
     case Op::divide_whole:
-      return std::floor(a / b);
     case Op::remainder: {
       const double rest = std::fmod(a, b);
-      return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+      const bool other_sign = rest != 0 && (rest < 0) != (b < 0);
+      if (op == Op::remainder) return rest == 0 ? std::copysign(0, b) : rest + (other_sign ? b : 0);
+      const double exact = (a - rest) / b - (other_sign ? 1 : 0), below = std::floor(exact);
+      return exact == 0 ? std::copysign(0, a / b) : below + (exact - below > 0.5 ? 1 : 0);
     }
     case Op::negative:
       return -a;
     default:
       return a;
   }
+}
+
+/// Returns a number below, equal to or above 0; 2 if one of them is no number.
+int order_of_numbers(const Value& a, const Value& b) {
+  const auto order = [](auto x, auto y) { return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2; };
+  if (a.is_whole() && b.is_whole()) return order(a.whole(), b.whole());
+  if (b.is_whole()) {
+    const int other = order_of_numbers(b, a);
+    return other == 2 ? 2 : -other;
+  }
+  const int nearly = order(a.number(), b.number());
+  // An int whose float is equal may be a neighbour of it; at 2^63, it is below.
+  if (nearly != 0 || !a.is_whole()) return nearly;
+  return b.number() >= 0x1p63 ? -1 : order(a.whole(), static_cast<std::int64_t>(b.number()));
 }
 
 }  // namespace
@@ -124,8 +140,11 @@ Value Machine::arithmetic(Op op, const Value& a, const Value& b) {
   if (exponent != std::floor(exponent) || std::abs(exponent) > 2000) {
     return work.fail("a power has an exponent that is not whole or above 2000");
   }
+  work.spend(static_cast<std::uint64_t>(std::abs(exponent)) / 16);
+  if (exponent < 0 && a.number() == 0) return work.fail("a number is divided by zero");
   double power = 1;
   for (int i = 0; i < static_cast<int>(std::abs(exponent)); ++i) power *= a.number();
+  if (exponent > 0 && std::isinf(power) && std::isfinite(a.number())) return work.fail("a power is too large");
   return real(exponent < 0 ? 1 / power : power);
 }
 
@@ -191,15 +210,14 @@ Value Machine::binary(Op op, const Value& a, const Value& b) {
 bool Machine::equal(const Value& a, const Value& b) {
   const Nested nested(work);
   if (!nested || !work.spend(1)) return false;
-  if (a.is_whole() && b.is_whole()) return a.whole() == b.whole();
-  if (a.is_number() && b.is_number()) return a.number() == b.number();
+  if (a.is_number() && b.is_number()) return order_of_numbers(a, b) == 0;
   if (a.kind != b.kind) return false;
   switch (a.kind) {
     case Kind::undefined:
     case Kind::none:
       return true;
     case Kind::text:
-      return a.text->size == b.text->size && work.spend(a.text->size / 32) && a.text->view() == b.text->view();
+      return work.same(a.text->view(), b.text->view());
     case Kind::list: {
       if (a.list == b.list) return true;
       if (a.list->size != b.list->size || a.list->form != b.list->form) return false;
@@ -224,8 +242,7 @@ bool Machine::equal(const Value& a, const Value& b) {
 int Machine::order(const Value& a, const Value& b) {
   const Nested nested(work);
   if (!nested || !work.spend(1)) return 0;
-  if (a.is_whole() && b.is_whole()) return a.whole() < b.whole() ? -1 : a.whole() > b.whole() ? 1 : 0;
-  if (a.is_number() && b.is_number()) return a.number() < b.number() ? -1 : a.number() > b.number() ? 1 : 0;
+  if (a.is_number() && b.is_number()) return order_of_numbers(a, b) % 2;
   if (a.is_text() && b.is_text()) {
     work.spend(std::min(a.text->size, b.text->size) / 32);
     return a.text->view().compare(b.text->view());
@@ -249,7 +266,7 @@ bool Machine::contains(const Value& container, const Value& value) {
     return search(container.text->view(), value.text->view()) != std::string_view::npos;
   }
   if (container.is(Kind::dict) && value.is_text()) {
-    return work.spend(container.dict->size / 8) && find(*container.dict, value.text->view()) != nullptr;
+    return find(*container.dict, value.text->view()) != nullptr;
   }
   for (const Value& one : items(container)) {
     if (equal(one, value)) return true;

@@ -24,6 +24,8 @@ Node* Parser::make_named(Op op) {
   return node;
 }
 
+Node* Parser::make_target(Op op) { return is_constant(token_.text) ? unexpected() : make_named(op); }
+
 Token Parser::after() const {
   Lexer copy = lexer_;
   return copy.next(tag_);
@@ -208,7 +210,7 @@ Node* Parser::parse_with(Node* node) {
 }
 
 Node* Parser::parse_macro(Node* node) {
-  Node* const name = make_named(Op::name);
+  Node* const name = make_target(Op::name);
   if (name == nullptr) return nullptr;
   node->value = name->value;
   const auto names = std::exchange(names_, 0);
@@ -239,8 +241,12 @@ Node* Parser::parse_parameters() {
   expect("(");
   while (!token_.is(")") && !work_.failed()) {
     if (list.first != nullptr) expect(",");
-    Node* const parameter = make_named(Op::parameter);
+    Node* const parameter = make_target(Op::parameter);
     if (parameter == nullptr) break;
+    const std::string_view name = parameter->value.text->view();
+    for (const Node* other = list.first; other != nullptr && work_.spend(1); other = other->next) {
+      if (other->value.text->view() == name) work_.fail("'{:.60}' is a parameter twice", name);
+    }
     if (take("=")) {
       parameter->a = parse_expression();
     } else if (list.last != nullptr && list.last->a != nullptr) {
@@ -264,7 +270,7 @@ Node* Parser::parse_target(bool with_space, std::string_view end) {
       target = parse_target(with_space, {});
       expect(")");
     } else {
-      target = make_named(Op::name);
+      target = make_target(Op::name);
       if (target != nullptr && with_space && take(".")) {
         Node* const name = make_named(Op::name);
         target->op = Op::space_target;

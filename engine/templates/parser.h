@@ -65,7 +65,9 @@ class Parser {
   Op comparison_here();
 
   Node* make(Op op, Node* a = nullptr, Node* b = nullptr, Node* c = nullptr);
-  Node* make_named(Op op);  // with the current name, which it takes
+  Node* make_named(Op op);   // with the current name, which it takes
+  Node* make_target(Op op);  // the same, for a name that gets a value
+  static bool is_constant(std::string_view name);
   void advance() { token_ = lexer_.next(tag_); }
   bool take(std::string_view sign);
   bool take_name(std::string_view name);

@@ -68,7 +68,7 @@ void Machine::write_text(Writer& out, const Text& text, const Style& style) {
 void Machine::write_break(Writer& out, const Style& style, std::uint32_t level) {
   if (style.indent == nullptr) return;
   out.add("\n");
-  for (std::uint32_t i = 0; i < level; ++i) out.add(*style.indent);
+  for (std::uint32_t i = 0; i < level && work.spend(1); ++i) out.add(*style.indent);
 }
 
 void Machine::write_list(Writer& out, const List& list, const Style& style) {
@@ -136,9 +136,7 @@ void Machine::write(Writer& out, const Value& value, const Style& given) {
       if (is_json && !std::isfinite(value.real)) {
         return out.add(std::isnan(value.real) ? "NaN" : value.real < 0 ? "-Infinity" : "Infinity");
       }
-      std::uint32_t steps = 0;
-      const std::size_t n = write_real(value.real, text, steps);
-      return work.spend(steps) ? out.add({text, n}) : void();
+      return out.add({text, write_real(work, value.real, text)});
     }
     case Kind::list:
       if (is_json && value.list->form > Form::tuple && value.list->form != Form::group) break;

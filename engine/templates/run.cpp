@@ -48,7 +48,7 @@ Scope* Machine::push() {
 
 void Machine::set(const Text* name, const Value& value) {
   for (Variable* v = scope_->first; v != nullptr; v = v->next) {
-    if (v->name->view() == name->view()) {
+    if (work.same(v->name->view(), name->view())) {
       v->value = value;
       return;
     }
@@ -237,15 +237,9 @@ Value Machine::call_macro(const Macro& macro, const Arguments& arguments) {
   scope_ = macro.scope;
   if (!nested || push() == nullptr) return {};
   std::uint32_t n = 0, used = 0;
-  const auto named = [&](std::string_view name) -> const Pair* {
-    for (std::uint32_t i = 0; i < arguments.n_named; ++i) {
-      if (arguments.named[i].key.text->view() == name) return &arguments.named[i];
-    }
-    return nullptr;
-  };
   for (const Node* p = macro.parameters; p != nullptr && !work.failed(); p = p->next, ++n) {
     const Text* const name = p->value.text;
-    const Pair* const given = named(name->view());
+    const Pair* const given = named(arguments, name->view());
     if (n < arguments.n) {
       if (given != nullptr) work.fail("'{:.60}' is given twice", name->view());
       set(name, arguments.values[n]);
@@ -264,7 +258,7 @@ Value Machine::call_macro(const Macro& macro, const Arguments& arguments) {
   } else if (arguments.n > n) {
     work.fail("the macro '{:.60}' takes at most {} arguments, not {}", title, n, arguments.n);
   }
-  const Pair* const caller = named("caller");
+  const Pair* const caller = named(arguments, "caller");
   if ((flags & kUsesCaller) != 0 && caller != nullptr) {
     ++used;
     set(caller->key.text, caller->value);
@@ -275,8 +269,8 @@ Value Machine::call_macro(const Macro& macro, const Arguments& arguments) {
     for (std::uint32_t i = 0; rest.dict != nullptr && i < arguments.n_named; ++i) {
       const Pair& pair = arguments.named[i];
       bool is_parameter = &pair == caller && (flags & kUsesCaller) != 0;
-      for (const Node* p = macro.parameters; p != nullptr; p = p->next) {
-        is_parameter = is_parameter || p->value.text->view() == pair.key.text->view();
+      for (const Node* p = macro.parameters; p != nullptr && !is_parameter && work.spend(1); p = p->next) {
+        is_parameter = work.same(p->value.text->view(), pair.key.text->view());
       }
       if (!is_parameter) put(*rest.dict, pair.key, pair.value);
     }

@@ -12,18 +12,19 @@ namespace {
 /// The part of a place that says how a value is written: %[flags][width][.precision]type, or after the colon of a
 /// place in braces [[fill]align][sign][0][width][,][.precision][type].
 struct Placed {
-  std::string_view fill = " ";
-  char align = 0;
-  bool plus = false, commas = false;
+  std::string_view fill;  // empty if not given
+  char align = 0, sign = 0;
+  bool zeros = false, commas = false;
   std::uint32_t width = 0;
   std::int32_t precision = -1;
   char type = 's';
 };
 
+/// Numbers from 100,000,000 are that: no text is so long.
 std::uint32_t read_number(std::string_view text, std::size_t& at) {
   std::uint32_t number = 0;
   while (at < text.size() && text[at] >= '0' && text[at] <= '9') {
-    number = std::min<std::uint32_t>(number * 10 + static_cast<std::uint32_t>(text[at++] - '0'), 100'000);
+    number = std::min<std::uint32_t>(number * 10 + static_cast<std::uint32_t>(text[at++] - '0'), 100'000'000);
   }
   return number;
 }
@@ -41,52 +42,56 @@ std::size_t with_commas(const char* digits, std::size_t n, char* out) {
   return size;
 }
 
+/// Writes a number in the given form, without its sign if there is one, and returns its bytes; 0 after a failure.
+std::size_t write_number(Machine& m, const Value& value, const Placed& form, char* out) {
+  const bool hexadecimal = (form.type | 0x20) == 'x', real = value.is(Kind::real);
+  const bool fixed = (form.type | 0x20) == 'f' || form.type == '%', general = real && form.type == 0;
+  const bool usable =
+      value.is_number() && !(hexadecimal && (real || form.commas)) && !(form.commas && form.zeros) &&
+      (fixed || general ? form.precision <= static_cast<std::int32_t>(kMostDigits) : form.precision < 0) &&
+      std::abs(value.number()) < 1e300;
+  if (!usable) {
+    m.work.fail("a value of type {} cannot be formatted as a number here", m.type_name(value));
+    return 0;
+  }
+  if (general) return write_real(m.work, value.real, out, form.precision);
+  if (fixed || real) {
+    m.work.spend(5 * kQuickSteps);
+    const double number = fixed ? value.number() * (form.type == '%' ? 100 : 1) : std::trunc(value.real) + 0.0;
+    const int places = !fixed ? 0 : form.precision < 0 ? 6 : form.precision;
+    const std::size_t n = write_fixed(number, static_cast<std::uint32_t>(places), out);
+    if (form.type == '%') out[n] = '%';
+    return n + (form.type == '%' ? 1 : 0);
+  }
+  if (!hexadecimal) return write_whole(value.whole(), out);
+  const auto number = static_cast<std::uint64_t>(value.whole());
+  std::size_t n = 0;
+  for (auto left = value.whole() < 0 ? 0 - number : number; n == 0 || left != 0; left /= 16) {
+    out[n++] = (form.type == 'x' ? "0123456789abcdef" : "0123456789ABCDEF")[left % 16];
+  }
+  if (value.whole() < 0) out[n++] = '-';
+  std::reverse(out, out + n);
+  return n;
+}
+
 /// Writes a value in the given form.
 void write_formed(Machine& m, Writer& out, const Value& value, const Placed& form) {
   constexpr std::string_view kNumeric = "dixXfF%";
   char digits[kNumberBytes], grouped[kNumberBytes + kNumberBytes / 3 + 1];
   std::string_view bytes;
   const Text* text = nullptr;
-  std::size_t length = 0;
+  char sign = 0;
+  std::size_t length = 0, end = 0;
   const bool is_number = kNumeric.find(form.type) != kNumeric.npos || (form.type == 0 && value.is_number());
   if (is_number) {
-    const bool fixed = form.type == 'f' || form.type == 'F' || form.type == '%' ||
-                       (form.type == 0 && form.precision >= 0 && value.is(Kind::real));
-    const bool usable = value.is_number() && (fixed || !value.is(Kind::real) || form.type != 'x') &&
-                        form.precision <= static_cast<std::int32_t>(kMostDigits) && std::abs(value.number()) < 1e300;
-    if (!usable) {
-      m.work.fail("a value of type {} cannot be formatted as a number here", m.type_name(value));
-      return;
+    bytes = {digits, write_number(m, value, form, digits)};
+    if (form.commas) bytes = {grouped, with_commas(digits, bytes.size(), grouped)};
+    sign = form.sign == '-' ? '\0' : form.sign;
+    if (bytes.starts_with('-')) {
+      sign = '-';
+      bytes.remove_prefix(1);
     }
-    m.work.spend(fixed ? 5 * kQuickSteps : 1);
-    std::size_t n = 0;
-    if (fixed) {
-      const double number = value.number() * (form.type == '%' ? 100 : 1);
-      n = write_fixed(number, form.precision < 0 ? 6 : static_cast<std::uint32_t>(form.precision), digits);
-      if (form.type == '%') digits[n++] = '%';
-    } else if (form.type == 'x' || form.type == 'X') {
-      auto left = static_cast<std::uint64_t>(std::abs(value.whole()));
-      const char* const letters = form.type == 'x' ? "0123456789abcdef" : "0123456789ABCDEF";
-      do {
-        digits[n++] = letters[left % 16];
-        left /= 16;
-      } while (left != 0);
-      if (value.whole() < 0) digits[n++] = '-';
-      std::reverse(digits, digits + n);
-    } else if (value.is(Kind::real) && form.type == 0) {
-      std::uint32_t steps = 0;
-      n = write_real(value.real, digits, steps);
-      m.work.spend(steps);
-    } else {
-      n = write_whole(value.is(Kind::real) ? static_cast<std::int64_t>(value.real) : value.whole(), digits);
-    }
-    if (form.commas) {
-      n = with_commas(digits, n, grouped);
-      bytes = {grouped, n};
-    } else {
-      bytes = {digits, n};
-    }
-    length = n + (form.plus && digits[0] != '-' ? 1 : 0);
+    length = bytes.size() + (sign != 0 ? 1 : 0);
   } else if (form.type == 'r') {
     Writer repr(m.work);
     m.write(repr, value, {.of = Style::repr});
@@ -96,7 +101,6 @@ void write_formed(Machine& m, Writer& out, const Value& value, const Placed& for
     text = m.text_of(value);
   }
   if (m.work.failed()) return;
-  std::size_t end = 0;
   if (text != nullptr) {
     length = m.points(*text);
     end = text->size;
@@ -106,20 +110,15 @@ void write_formed(Machine& m, Writer& out, const Value& value, const Placed& for
     }
   }
   const std::size_t missing = form.width > length ? form.width - length : 0;
-  const char align = form.align != 0 ? form.align : is_number ? '>' : '<';
+  const char align = form.align != 0 ? form.align : !is_number ? '<' : form.zeros ? '=' : '>';
   const std::size_t before = align == '<' ? 0 : align == '^' ? missing / 2 : missing;
-  const bool plus = is_number && form.plus && !bytes.starts_with('-');
-  if (align == '=') {  // zeros after the sign
-    if (bytes.starts_with('-')) out.add("-");
-    if (plus) out.add("+");
-    out.add(form.fill, missing);
-    if (bytes.starts_with('-')) bytes.remove_prefix(1);
-  } else {
-    out.add(form.fill, before);
-    if (plus) out.add("+");
-  }
+  const std::string_view fill = !form.fill.empty() ? form.fill : form.zeros ? "0" : " ";
+  const std::string_view mark(&sign, sign != 0 ? 1 : 0);
+  if (align == '=') out.add(mark);  // the sign, then zeros or the like
+  out.add(fill, before);
+  if (align != '=') out.add(mark);
   text != nullptr ? out.add(*text, 0, end) : out.add(bytes);
-  if (align != '=') out.add(form.fill, missing - before);
+  out.add(fill, missing - before);
 }
 
 bool is_align(char c) { return c == '<' || c == '>' || c == '^' || c == '='; }
@@ -141,17 +140,22 @@ bool read_form(std::string_view text, Placed& form) {
   } else if (!text.empty() && is_align(text[0])) {
     form.align = text[at++];
   }
-  form.plus = next('+');
-  if (next('0')) {
-    form.fill = "0";
-    if (form.align == 0) form.align = '=';
-  }
+  form.sign = next('+') ? '+' : next(' ') ? ' ' : next('-') ? '-' : '\0';
+  form.zeros = next('0');
   form.width = read_number(text, at);
   form.commas = next(',');
   if (next('.')) form.precision = static_cast<std::int32_t>(read_number(text, at));
-  constexpr std::string_view kTypes = "sdxXf%";
+  constexpr std::string_view kTypes = "sdxXfF%";
   if (at < text.size() && kTypes.find(text[at]) != kTypes.npos) form.type = text[at++];
   return at == text.size();
+}
+
+/// Whether str.format() takes the form for a value, or for its text if it is `converted`.
+bool fits(const Value& value, const Placed& form, bool converted) {
+  if (converted || value.is_text()) {
+    return (form.type == 0 || form.type == 's') && form.sign == 0 && !form.commas && form.align != '=';
+  }
+  return value.is_number() && form.type != 's' && !(form.type == 'd' && value.is(Kind::real));
 }
 
 }  // namespace
@@ -183,6 +187,7 @@ Value format_percent(Machine& m, const Text& format, const Value& values) {
   const bool is_tuple = values.is(Kind::list) && values.list->form == Form::tuple;
   const std::uint32_t n = is_tuple ? values.list->size : 1;
   const std::string_view bytes = format.view();
+  m.work.spend(bytes.size() / 8);
   Writer out(m.work);
   std::uint32_t used = 0;
   std::size_t begin = 0;
@@ -199,21 +204,18 @@ Value format_percent(Machine& m, const Text& format, const Value& values) {
       used = n;
     }
     Placed form;
-    form.align = '>';
+    bool left = false;
     for (; at < bytes.size() && (bytes[at] == '-' || bytes[at] == '0' || bytes[at] == '+' || bytes[at] == ' '); ++at) {
-      if (bytes[at] == '-') form.align = '<';
-      if (bytes[at] == '+') form.plus = true;
-      if (bytes[at] == '0' && form.align == '>') {
-        form.align = '=';
-        form.fill = "0";
-      }
+      left = left || bytes[at] == '-';
+      form.zeros = form.zeros || bytes[at] == '0';
+      if (bytes[at] == '+' || (bytes[at] == ' ' && form.sign == 0)) form.sign = bytes[at];
     }
     form.width = read_number(bytes, at);
     if (at < bytes.size() && bytes[at] == '.') {
       ++at;
       form.precision = static_cast<std::int32_t>(read_number(bytes, at));
     }
-    constexpr std::string_view kTypes = "sdirfxX%";
+    constexpr std::string_view kTypes = "sdirfFxX%";
     const std::size_t type = at < bytes.size() ? kTypes.find(bytes[at]) : kTypes.npos;
     if (type == kTypes.npos) return m.work.fail("a place of a format has an unknown type");
     begin = at + 1;
@@ -225,6 +227,8 @@ Value format_percent(Machine& m, const Text& format, const Value& values) {
     if (!value) value = is_tuple ? values.list->items[used] : values;
     if (used < n) ++used;
     form.type = bytes[at];
+    form.zeros = form.zeros && !left && form.type != 's' && form.type != 'r';
+    form.align = left ? '<' : form.zeros ? '=' : '>';
     write_formed(m, out, value, form);
   }
   if (used < n && !values.is(Kind::dict)) return m.work.fail("a format has fewer places than values");
@@ -234,8 +238,10 @@ Value format_percent(Machine& m, const Text& format, const Value& values) {
 
 Value format_braces(Machine& m, const Text& format, const Arguments& arguments) {
   const std::string_view bytes = format.view();
+  m.work.spend(bytes.size() / 8);
   Writer out(m.work);
   std::uint32_t next = 0;
+  bool numbered = false;
   std::size_t begin = 0;
   for (std::size_t at = bytes.find_first_of("{}"); at != bytes.npos && m.work.spend(1);
        at = bytes.find_first_of("{}", begin)) {
@@ -253,27 +259,35 @@ Value format_braces(Machine& m, const Text& format, const Arguments& arguments) 
     const std::size_t colon = place.find(':');
     std::string_view style = colon == place.npos ? std::string_view() : place.substr(colon + 1);
     place = place.substr(0, colon);
-    const bool repr = place.ends_with("!r");
-    if (repr || place.ends_with("!s")) place.remove_suffix(2);
+    const bool repr = place.ends_with("!r"), converted = repr || place.ends_with("!s");
+    if (converted) place.remove_suffix(2);
     const std::size_t name_end = std::min(place.find_first_of(".["), place.size());
     const std::string_view name = place.substr(0, name_end);
+    const Value index = read_whole(m.work, name, 10);
+    const bool has_index = index.is(Kind::integer);
+    if (name.empty() ? numbered : has_index && next > 0)
+      return m.work.fail("a format has places with and without numbers");
     Value value;
     if (name.empty()) {
       value = arguments[next++];
-    } else if (const Value index = read_whole(name, 10)) {
+    } else if (has_index) {
+      numbered = true;
       value = arguments[static_cast<std::uint32_t>(std::min<std::int64_t>(index.integer, 0xFFFFFFFF))];
     }
-    for (std::uint32_t i = 0; i < arguments.n_named && !value; ++i) {
-      if (arguments.named[i].key.text->view() == name) value = arguments.named[i].value;
-    }
-    if (value && name_end < place.size()) {
-      std::string_view rest = place.substr(name_end + 1);
-      if (place[name_end] == '[' && rest.ends_with(']')) rest.remove_suffix(1);
-      value = m.path(value, m.work.text_value(rest));
+    if (const Pair* const named = m.named(arguments, name); named != nullptr && !value) value = named->value;
+    for (std::string_view rest = place.substr(name_end); value && !rest.empty();) {
+      const bool is_item = rest[0] == '[';
+      const std::size_t end = std::min(is_item ? rest.find(']') : rest.find_first_of(".[", 1), rest.size());
+      const Value key = m.work.text_value(rest.substr(1, end - 1));
+      if (end < 2 || (is_item ? end == rest.size() : rest[0] != '.')) return m.work.fail("a place of a format is cut");
+      const Value number = is_item && rest[1] != '-' ? read_whole(m.work, key.text->view(), 10) : Value();
+      value = is_item ? m.item(value, number.is(Kind::integer) ? number : key) : m.attribute(value, key.text);
+      rest.remove_prefix(end + (is_item ? 1 : 0));
     }
     if (!value) return m.work.fail("a place of a format has no value");
-    if (!read_form(style, form)) return m.work.fail("a place of a format has an unknown form");
-    if (repr) form.type = 'r';
+    if (!style.empty() && (!read_form(style, form) || !fits(value, form, converted)))
+      return m.work.fail("a place of a format has an unknown form");
+    if (converted) form.type = repr ? 'r' : 's';
     write_formed(m, out, value, form);
   }
   out.add(format, begin, bytes.size());

@@ -35,6 +35,7 @@ Value indent_text(Machine& m, const Call& call) {
   }
   Writer out(m.work);
   std::size_t begin = 0;
+  m.work.spend(text.size / 8);
   for (bool is_first = true; begin <= text.size && m.work.spend(1); is_first = false) {
     std::size_t at = begin, next = text.size + 1;
     for (; at < text.size && next > text.size; at += next > text.size ? utf8::decode(text.view(), at).size : 0) {
@@ -58,7 +59,7 @@ Value truncate_text(Machine& m, const Call& call) {
   const std::int64_t kept = length - m.points(end);
   if (kept < 0) return m.work.fail("a text is truncated to less than its ending");
   std::size_t to = m.offset(text, static_cast<std::uint32_t>(kept));
-  const std::size_t word = text.view().substr(0, to).rfind(' ');
+  const std::size_t word = m.search_back(text.view().substr(0, to), " ");
   if (!m.is_true(call[1]) && word != std::string_view::npos) to = word;
   Writer out(m.work);
   out.add(text, 0, to);
@@ -72,7 +73,7 @@ Value count_words(Machine& m, const Call& call) {
   bool inside = false;
   for (std::size_t at = 0; at < text.size && m.work.spend(1);) {
     const utf8::Decoded c = utf8::decode(text.view(), at);
-    const bool is_word = is_letter(c.code) || is_digit(c.code) || c.code == '_';
+    const bool is_word = is_letter(c.code) || is_number(c.code) || c.code == '_';
     n += is_word && !inside ? 1 : 0;
     inside = is_word;
     at += c.size;
@@ -80,18 +81,40 @@ Value count_words(Machine& m, const Call& call) {
   return integer(n);
 }
 
-Value encode_url(Machine& m, const Call& call) {
-  const Text& text = *m.text_of(call.self);
-  constexpr std::string_view kPlain = "_.-~/";
-  Writer out(m.work);
+/// Adds a text as it is in the path of a URL, or in its query.
+void add_encoded(Machine& m, Writer& out, const Value& value, bool in_query) {
+  const Text& text = *m.text_of(value);
+  const std::string_view kept = in_query ? "_.-~" : "_.-~/";
   for (std::size_t at = 0; at < text.size && m.work.spend(1); ++at) {
     const auto c = static_cast<unsigned char>(text.bytes[at]);
-    if (c < 0x80 && (is_digit(c) || is_letter(c) || kPlain.find(static_cast<char>(c)) != kPlain.npos)) {
+    const Origin origin = text.origin == Origin::mixed ? text.origins[at] : text.origin;
+    if (c < 0x80 && (is_digit(c) || is_letter(c) || kept.find(static_cast<char>(c)) != kept.npos)) {
       out.add(text, at, at + 1);
+    } else if (c == ' ' && in_query) {
+      out.add("+", origin);
     } else {
       const char escape[]{'%', "0123456789ABCDEF"[c >> 4], "0123456789ABCDEF"[c & 15]};
-      out.add({escape, 3}, text.origin == Origin::mixed ? text.origins[at] : text.origin);
+      out.add({escape, 3}, origin);
     }
+  }
+}
+
+/// The filter urlencode: a text, or the pairs of a query.
+Value encode_url(Machine& m, const Call& call) {
+  Writer out(m.work);
+  Value given = call.self;
+  if (given.is(Kind::dict)) given = m.call_row(*find_row(dict_methods(), "items"), given, {});
+  if (!given.is(Kind::list)) {
+    add_encoded(m, out, given, false);
+    return out.finish();
+  }
+  for (const Value& one : m.items(given)) {
+    const Items pair = m.items(one);
+    if (pair.n != 2) return m.work.fail("'urlencode' needs pairs");
+    if (out.size() > 0) out.add("&");
+    add_encoded(m, out, pair.at[0], true);
+    out.add("=");
+    add_encoded(m, out, pair.at[1], true);
   }
   return out.finish();
 }

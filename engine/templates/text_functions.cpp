@@ -44,13 +44,14 @@ Value change_case(Machine& m, const Call& call) {
 Value strip_text(Machine& m, const Call& call) {
   const Text& text = *m.text_of(call.self);
   std::string_view set;
-  if (call[0] && !call[0].is(Kind::none)) {
+  const bool has_set = call[0] && !call[0].is(Kind::none);
+  if (has_set) {
     const Text* const characters = text_argument(m, call, 0);
     if (characters == nullptr) return {};
-    set = characters->size == 0 ? std::string_view("") : characters->view();
+    set = characters->view();
   }
   const char side = call.row.name[0];
-  const std::string_view left = strip(text.view(), side != 'r', side != 'l', set);
+  const std::string_view left = strip(text.view(), side != 'r', side != 'l', set, has_set ? &m.work : nullptr);
   m.work.spend(text.size - left.size());
   const std::size_t begin = left.empty() ? 0 : static_cast<std::size_t>(left.data() - text.bytes);
   return m.slice_text(text, begin, begin + left.size());
@@ -150,7 +151,8 @@ Value split_lines(Machine& m, const Call& call) {
   const bool keeps = m.is_true(call[0]);
   Parts parts(m, text);
   std::size_t begin = 0;
-  for (std::size_t at = 0; at < text.size && m.work.spend(at % 4 == 0 ? 1 : 0);) {
+  m.work.spend(text.size / 4);
+  for (std::size_t at = 0; at < text.size && !m.work.failed();) {
     const utf8::Decoded c = utf8::decode(text.view(), at);
     const std::size_t line = at;
     at += c.size;
@@ -177,19 +179,24 @@ Value part_text(Machine& m, const Call& call) {
   return m.make_list(Form::tuple, parts, 3);
 }
 
-/// The bytes between the arguments `start` and `end`, which are characters.
+/// The bytes between the arguments `start` and `end`, which are characters, and the number of these; it is negative if
+/// `start` is after `end`, where not even an empty text is found.
 struct Range {
-  std::size_t begin = 0, end = 0;
+  std::string_view bytes;
+  std::size_t begin;
+  std::int64_t points;
 };
 Range range_of(Machine& m, const Text& text, const Call& call, std::uint32_t first) {
   const std::int64_t n = m.points(text);
   const auto bound = [&](std::uint32_t i, std::int64_t otherwise) {
     const std::int64_t at = whole_argument(m, call, i, otherwise);
-    const std::int64_t from = at < 0 ? std::max<std::int64_t>(at + n, 0) : std::min(at, n);
-    return m.offset(text, static_cast<std::uint32_t>(from));
+    return at < 0 ? std::max<std::int64_t>(at + n, 0) : at;
   };
-  const Range range{bound(first, 0), bound(first + 1, n)};
-  return {std::min(range.begin, range.end), range.end};
+  const std::int64_t from = bound(first, 0), to = std::min(bound(first + 1, n), n);
+  if (from > to) return {{}, 0, -1};
+  const std::size_t begin = m.offset(text, static_cast<std::uint32_t>(from));
+  const std::size_t end = m.offset(text, static_cast<std::uint32_t>(to));
+  return {text.view().substr(begin, end - begin), begin, to - from};
 }
 
 /// find, rfind, index, rindex and count.
@@ -198,9 +205,9 @@ Value find_text(Machine& m, const Call& call) {
   const Text* const wanted = text_argument(m, call, 0);
   if (wanted == nullptr) return {};
   const Range range = range_of(m, text, call, 1);
-  const std::string_view inside = text.view().substr(range.begin, range.end - range.begin);
+  const std::string_view inside = range.bytes;
   if (call.row.name == "count") {
-    if (wanted->size == 0) return integer(m.points(text) + 1);
+    if (wanted->size == 0) return integer(range.points + 1);
     std::int64_t n = 0;
     for (std::size_t at = m.search(inside, wanted->view()); at != inside.npos; ++n) {
       at = m.search(inside, wanted->view(), at + wanted->size);
@@ -209,7 +216,7 @@ Value find_text(Machine& m, const Call& call) {
   }
   const bool from_right = call.row.name[0] == 'r';
   const std::size_t at = from_right ? m.search_back(inside, wanted->view()) : m.search(inside, wanted->view());
-  if (at == inside.npos) {
+  if (at == inside.npos || range.points < 0) {
     if (call.row.name.ends_with("index")) return m.work.fail("'{:.40}' finds nothing", call.row.name);
     return integer(-1);
   }
@@ -217,10 +224,14 @@ Value find_text(Machine& m, const Call& call) {
   return before ? integer(m.points(*before.text)) : before;
 }
 
+/// Whether a text begins or ends with another.
+bool has_at_end(Machine& m, std::string_view text, std::string_view affix, bool front) {
+  return m.work.spend(affix.size() / 32) && (front ? text.starts_with(affix) : text.ends_with(affix));
+}
+
 /// startswith and endswith.
 Value has_affix(Machine& m, const Call& call) {
   const Range range = range_of(m, *call.self.text, call, 1);
-  const std::string_view inside = call.self.text->view().substr(range.begin, range.end - range.begin);
   const bool is_tuple = call[0].is(Kind::list) && call[0].list->form == Form::tuple;
   const Items wanted = is_tuple ? m.items(call[0]) : Items{};
   const std::uint32_t n = is_tuple ? wanted.n : 1;
@@ -228,8 +239,8 @@ Value has_affix(Machine& m, const Call& call) {
     const Value one = is_tuple ? wanted.at[i] : call[0];
     if (!one.is_text())
       return m.work.fail("'{:.40}' needs a text, not a value of type {}", call.row.name, m.type_name(one));
-    const std::string_view affix = one.text->view();
-    if (call.row.name[0] == 's' ? inside.starts_with(affix) : inside.ends_with(affix)) return boolean(true);
+    const bool has = has_at_end(m, range.bytes, one.text->view(), call.row.name[0] == 's');
+    if (has && range.points >= 0) return boolean(true);
   }
   return boolean(false);
 }
@@ -240,8 +251,7 @@ Value remove_affix(Machine& m, const Call& call) {
   const Text* const affix = text_argument(m, call, 0);
   if (affix == nullptr) return {};
   const bool front = call.row.name == "removeprefix";
-  const bool has = front ? text.view().starts_with(affix->view()) : text.view().ends_with(affix->view());
-  if (!has) return call.self;
+  if (!has_at_end(m, text.view(), affix->view(), front)) return call.self;
   return m.slice_text(text, front ? affix->size : 0, text.size - (front ? 0 : affix->size));
 }
 
@@ -307,10 +317,10 @@ Value pad_text(Machine& m, const Call& call) {
   return out.finish();
 }
 
-/// isalpha, isdigit, isalnum, isspace, isupper and islower.
+/// isalpha, isdigit, isdecimal, isnumeric, isalnum, isspace, isupper and islower.
 Value has_only(Machine& m, const Call& call) {
   const Text& text = *call.self.text;
-  const char kind = call.row.name == "isalnum" ? 'n' : call.row.name[2];
+  const char kind = call.row.name == "isalnum" ? '\0' : call.row.name[2];
   bool has = false;
   for (std::size_t at = 0; at < text.size && m.work.spend(1);) {
     const utf8::Decoded c = utf8::decode(text.view(), at);
@@ -322,8 +332,8 @@ Value has_only(Machine& m, const Call& call) {
     }
     has = kind == 's'   ? is_space(c.code)
           : kind == 'd' ? is_digit(c.code)
-          : kind == 'a' ? is_letter(c.code)
-                        : is_letter(c.code) || is_digit(c.code);
+          : kind == 'n' ? is_number(c.code)
+                        : is_letter(c.code) || (kind != 'a' && is_number(c.code));
     if (!has) return boolean(false);
   }
   return boolean(has);

@@ -29,6 +29,8 @@ class Work {
     steps_left_ -= steps;
     return !failed();
   }
+  /// Whether two texts are equal. Counts the time of the comparison.
+  bool same(std::string_view a, std::string_view b) { return a.size() == b.size() && spend(a.size() / 32) && a == b; }
   void begin() {
     steps_left_ = limits.steps;
     depth = 0;

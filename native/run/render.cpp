@@ -1,6 +1,7 @@
 #include "native/run/render.h"
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <string>
 
@@ -30,9 +31,16 @@ Result<templates::Time> time_of(const Json& variables, const std::string& path) 
   if (!variables.contains(kNow)) return local_now();
   templates::Time time;
   const std::string text = variables[kNow].is_string() ? variables[kNow].get<std::string>() : "";
-  const int n = std::sscanf(text.c_str(), "%4d-%2u-%2uT%2u:%2u:%2u", &time.year, &time.month, &time.day, &time.hour,
-                            &time.minute, &time.second);
-  if (n < 3) return make_error(ErrorCode::bad_input, "'now' of {} is not a time such as 2026-11-26T12:00", path);
+  int date = 0, minutes = 0, seconds = 0;  // characters that are read up to there
+  (void)std::sscanf(text.c_str(), "%4d-%2u-%2u%nT%2u:%2u%n:%2u%n", &time.year, &time.month, &time.day, &date,
+                    &time.hour, &time.minute, &minutes, &time.second, &seconds);
+  const auto size = static_cast<int>(text.size());
+  const bool read = size > 0 && (size == date || size == minutes || size == seconds);
+  const std::chrono::year_month_day day{std::chrono::year(time.year), std::chrono::month(time.month),
+                                        std::chrono::day(time.day)};
+  if (!read || time.year < 1 || !day.ok() || time.hour > 23 || time.minute > 59 || time.second > 59) {
+    return make_error(ErrorCode::bad_input, "'now' of {} is '{:.40}', not a time such as 2026-11-26T12:00", path, text);
+  }
   return time;
 }
 

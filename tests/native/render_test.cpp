@@ -39,6 +39,23 @@ TEST_F(RenderTest, TakesSpecialTokensTimeAndKeywords) {
   EXPECT_EQ(ran.code, 0);
 }
 
+TEST_F(RenderTest, RefusesTimesThatAreNone) {
+  const std::string text = "{{ strftime_now('%F %T') }}";
+  const auto at = [&](const std::string& now) { return render(text, R"({"now": ")" + now + "\"}"); };
+  EXPECT_EQ(at("2026-11-26").out, "2026-11-26 00:00:00");
+  EXPECT_EQ(at("2028-02-29T23:59").out, "2028-02-29 23:59:00");
+  EXPECT_EQ(at("2026-11-26T12:00:59").out, "2026-11-26 12:00:59");
+  for (const char* now : {"2026-13-01T00:00", "2026-00-01", "2026-02-30", "2027-02-29", "2026-11-26T25:00",
+                          "2026-11-26T12:60", "2026-11-26T12:00:60", "2026-11-26 12:00", "2026-11-26T12", "2026-11-26T",
+                          "2026-11-26T12:00Z", "0000-01-01", "2026-11--1", "26 November", ""}) {
+    SCOPED_TRACE(now);
+    const Ran ran = at(now);
+    EXPECT_NE(ran.code, 0);
+    EXPECT_EQ(ran.out, "");
+    EXPECT_NE(ran.err.find("bad_input: 'now' of "), std::string::npos) << ran.err;
+  }
+}
+
 TEST_F(RenderTest, UsesTheTemplateAndTokensOfAModel) {
   const std::string model = chat_model(dir_, "{{ bos_token }}|{{ messages[0].content }}|", {{"bos_token", "<b>"}});
   const std::string variables = file("variables.json", kMessages);

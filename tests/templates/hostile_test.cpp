@@ -151,6 +151,51 @@ TEST(Hostile, SlowFunctions) {
   }
 }
 
+TEST(Hostile, LongTextsInOneStep) {
+  const std::string loop = "{% for i in range(5000) %}{% set y = ";
+  for (const std::string_view text :
+       {"'0' * 100000|z|int", "'0' * 100000|z|float", "' ' * 100000|b|int", "'x' * 100000|b|float",
+        "'a' * 100000|b.startswith(c)", "'a' * 100000|b.removeprefix(c)", "'a' * 100000|d.endswith(e)",
+        "'a' * 100000|b.startswith(('x', c))", "' ' ~ 'a' * 100000|z | truncate(99000)",
+        "'{' ~ 'a' * 100000 ~ '}'|z.format(**{z[1:-1]: ''})", "'%(' ~ 'a' * 100000 ~ ')s'|z % {z[2:-2]: ''}",
+        "'a' * 100000|{b: 1}[c]", "'a' * 100000|dict({b: 1}).get(c)", "'a' * 100000|[[1]] | map(attribute=z) | list",
+        "'b' ~ '😀' * 25000|z.splitlines()", "'%Z' * 50000|strftime_now(z)"}) {
+    SCOPED_TRACE(text);
+    const std::size_t bar = text.find('|');
+    const Rendered out =
+        soon("{% set z = " + std::string(text.substr(0, bar)) + " %}{% set b, c, d, e = z ~ 1, z ~ 2, 1 ~ z, 2 ~ z %}" +
+             loop + std::string(text.substr(bar + 1)) + " %}{% endfor %}");
+    EXPECT_TRUE(out.sentence.ends_with("steps")) << out.sentence;
+  }
+  const std::string name(100'000, 'n');
+  for (const std::string& text :
+       {std::string("{{ ('a' * 100000).strip('b' * 100000 ~ 'a') | length }}"),
+        "{% set " + name + "a = 1 %}" + loop + name + "b %}{% endfor %}",
+        "{% for i in range(2000) %}{% set " + name + "a, " + name + "b = 1, 2 %}{% endfor %}",
+        "{% macro m(" + name + "a=1) %}{% if kwargs %}{% endif %}{% endmacro %}" + loop + "m(" + name +
+            "b=1) %}{% endfor %}",
+        std::string("{% set x = '{k1499}' * 1000 %}{% for i in range(100) %}{% set y = x.format(**v) %}{% endfor %}"),
+        repeated("{% set x = [x] %}", 200) + "{% set x = [range(1000) | list] %}" + repeated("{% set x = [x] %}", 90) +
+            "{% for i in range(20) %}{% set y = x | tojson(indent='') %}{% endfor %}",
+        std::string("{% for i in range(20000) %}{% set y = 1.0 ** 2000 %}{% endfor %}"),
+        repeated("{% with %}", 240) + "{% for i in range(30000) %}{% if x %}{% endif %}{% endfor %}" +
+            repeated("{% endwith %}", 240)}) {
+    SCOPED_TRACE(text.substr(0, 40));
+    std::string values = R"({"v": {"k0": 0)";
+    for (int i = 1; i < 1500; ++i) values += ", \"k" + std::to_string(i) + "\": 0";
+    const Rendered out = soon(text, {.values = values + "}}"});
+    EXPECT_TRUE(out.sentence.ends_with("steps")) << out.sentence;
+  }
+}
+
+TEST(Hostile, NamesWithLongEqualBeginnings) {
+  std::string values = "{", keys;
+  const std::string name(6000, 'n');
+  for (int i = 1000; i < 1200; ++i) values += '"' + name + std::to_string(i) + "\":0,";
+  const Rendered out = soon("x", {.values = values + "\"a\":0}"});
+  EXPECT_TRUE(out.sentence.ends_with("steps")) << out.sentence;
+}
+
 TEST(Hostile, ManyNames) {
   std::string sets, values = "{\"a\":1";
   for (int i = 0; i < 20000; ++i) sets += "{% set a" + std::to_string(i) + " = a0 %}";

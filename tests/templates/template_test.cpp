@@ -36,6 +36,8 @@ TEST(Origin, FollowsEachByteThroughFunctions) {
             "<.....>(.....)");
   EXPECT_EQ(own("{{ ('a\n' + name) | indent(2) }}{{ name | e }}{{ name.center(7, '*') }}"),
             "a\n  " + std::string(5 + 11, '.') + "*.....*");
+  EXPECT_EQ(own("{{ {'a': 'b c' + name} | urlencode }}{{ '{:>7}'.format(name) }}"),
+            "a=b+c" + std::string(13, '.') + "  .....");
   EXPECT_EQ(own("{{ name | length }}{{ name | list | first }}{{ name == '<|y|>' }}"), "5.True");
 }
 
@@ -64,6 +66,36 @@ TEST(Template, SaysTheLineOfAnError) {
   EXPECT_EQ(render("{% include 'x' %}").sentence, "line 1 of the chat template: there is no tag 'include' here");
   EXPECT_EQ(render("{{ [1].append(2) }}").sentence,
             "line 1 of the chat template: 'append' would change a list, which templates may not");
+}
+
+TEST(Template, RefusesNumbersAndFormsThatItCannotHold) {
+  const std::string line = "line 1 of the chat template: ";
+  for (const std::string_view number :
+       {"'99999999999999999999' | int", "'-9223372036854775809' | int", "'fffffffffffffffff' | int(0, 16)",
+        "1e20 | int", "'1e30' | int", "9223372036854775807 + 1"}) {
+    EXPECT_EQ(render("{{ " + std::string(number) + " }}").sentence, line + "a whole number does not fit in 64 bits")
+        << number;
+  }
+  for (const std::string_view form : {"'%.3d' % 5", "'%.1x' % 5", "'{:010,}'.format(1234567)"}) {
+    EXPECT_EQ(render("{{ " + std::string(form) + " }}").sentence,
+              line + "a value of type int cannot be formatted as a number here")
+        << form;
+  }
+  for (const std::string_view form :
+       {"'{:e}'.format(1.5)", "'{:g}'.format(1.5)", "'{:b}'.format(5)", "'{:o}'.format(5)", "'{:_}'.format(5)",
+        "'{:#x}'.format(5)", "'{:{}}'.format(5, 6)"}) {
+    EXPECT_EQ(render("{{ " + std::string(form) + " }}").sentence, line + "a place of a format has an unknown form")
+        << form;
+  }
+  for (const std::string_view form :
+       {"'%c' % 5", "'%e' % 5", "'%g' % 5", "'%o' % 5", "'%a' % 5", "'%u' % 5", "'%*d' % (5, 6)", "'%#x' % 5"}) {
+    EXPECT_EQ(render("{{ " + std::string(form) + " }}").sentence, line + "a place of a format has an unknown type")
+        << form;
+  }
+  for (const std::string_view method : {"swapcase", "istitle", "isascii", "expandtabs"}) {
+    EXPECT_EQ(render("{{ 'a'." + std::string(method) + "() }}").sentence,
+              line + "'" + std::string(method) + "' is not a method of this value");
+  }
 }
 
 TEST(Template, UsesItsMemoryAgain) {

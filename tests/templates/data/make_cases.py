@@ -102,6 +102,20 @@ n is defined, missing is defined, missing is undefined, nothing is none, n is no
 n is number, r is number, s is number, yes is number, n is integer, r is integer, yes is integer, r is float, n is float, yes is boolean, n is boolean, yes is true, no is false, 1 is true, n is odd, n is even, n is divisibleby 7, n is divisibleby(2)
 n is eq 7, n is equalto(7), n is ne 3, n is lt 10, n is gt 10, n is ge(7), n is le(6), n is in [1, 7], 'a' is in 'abc', 'abc' is lower, 'ABC' is upper, 'Abc' is lower, '1' is upper, range is callable, s is callable, none is sameas none, 'x' is sameas 'y', ('<' | e) is escaped, 'upper' is filter, 'nope' is filter, 'odd' is test
 words is defined and words | length > 3, not words is undefined, words is not string and words is iterable, (n is odd) == true, n is odd and m is odd
+'{}|{!s}|{!r}|{:5}|{:d}'.format(true, true, false, true, true), '{}|{}|{}'.format(none, [1, 'a'], missing), '{!s:>6}|{!r:^6}|{!s:.1}'.format(5, 'a', none)
+'{:.2}|{:.10}|{:.2}|{:.3}|{:.1}|{:.0}|{:.4}|{:.17}|{:.2}'.format(3.14159, 0.1, 12345.0, 12.0, 3.14, 0.5, 1e-7, 1e16, 0.0), '{:.17}|{:.55}|{:8.3}|{:<8.3}|{:08.3}|{:.2}'.format(0.1, 0.1, 2.5, 2.5, -2.5, 99.99)
+'{:05}|{:<05}|{:*<05}|{:*^05}|{:>05}|{:010}'.format('a', 1, 1, 1, 'b', 'é'), '{: d}|{: .1f}|{:+}|{:+.1f}|{:=+5}|{:0=+5}|{:*=5}'.format(42, -1.5, 3, 0.0, 7, 7, -1), '{:.2F}|{:,.2f}|{:,}|{:,}'.format(1.255, -1234567.891, -123456, 1234.5)
+'{:100001}'.format('a') | length, ('%100001s' % 'a') | length, '{:>200000}'.format(1) | length
+'%05s|%-5s|%05r|%.2s' % ('a', 'b', 'c', 'def'), '% d|% d|%+ d|% +d|% .1f' % (42, -42, 1, 2, 1.5), '%0-5d|%-05d|%05d|%+05d|%05.1f' % (4, 4, -4, 4, -1.5), '%d|%d|%i|%F|%x|%X|%d' % (1e20, -0.5, -3.9, 1.5, -255, 255, 123456789012345678)
+'{0[a][b]}|{0[a].b}|{0.a[b]}|{1[0][1]}|{1[1]}|{x[y]}|{0[z.w]}'.format({'a': {'b': 1}, 'z.w': 2}, [[3, 4], 5], x={'y': 6}), '{0} {0} {1}'.format('a', 'b')
+'abc'.find('', 5), 'abc'.find('', 3), 'abc'.find('', 2, 1), 'abc'.rfind('', 5), 'abc'.rfind('', 1, 2), 'abc'.find('c', 1, 9), 'éab'.find('', 2), 'abc'.count('', 1), 'abc'.count('', 5), 'abc'.count('', 3), 'abc'.count('', 2, 1), 'éé'.count(''), 'abc'.count('b', 5), 'abc'.startswith('', 5), 'abc'.startswith('', 3), 'abc'.endswith('', 4), 'abc'.endswith('c', 2), 'abc'.startswith(('x', ''), 4), 'abc'.find('a', -9, -1)
+-0.0 % 3, 0.0 % -3, -7.5 % 2.5, 1.0 // 0.1, 1.0 % 0.1, -1.0 // 0.1, 7.5 // -2, -0.0 // 3, 0.3 // 0.1, 1e300 // 1e-10
+9007199254740993 == 9007199254740992.0, 9007199254740992 == 9007199254740992.0, 9007199254740993 > 9007199254740992.0, 9007199254740992.0 < big, 9223372036854775807 == 9223372036854775808.0, 9223372036854775807 < 9223372036854775808.0, 1 < 1.5, 2 > 1.5, -1 > -1.5, 1 == ('nan' | float), ('nan' | float) != ('nan' | float), 5 < ('inf' | float), [9007199254740993, 9007199254740992.0] | sort
+1.7976931348623159e308, 1.7976931348623158e308, 1.7976931348623155e308, 1.797693134862315807e308, 1.7976931348623158079372897140530341507993413271003782693617e308, 1.7976931348623158079372897140530341507993413271003782693618e308, 1e999, -1e400
+'1__0' | int, '1_0' | int, '_1' | int, '1_' | int, '1__0' | float, '1_0.5' | float, '1_.5' | float, '1._5' | float, '1e1_0' | float, '1_000.0' | int, 'zz' | int(0, 36), 'z' | int(7, 35), '12' | int(0, 37), 'x' | int(3, 37), '12' | int(0, 1), '12' | int(0, -5), '0b11' | int(0, 0), '1e3' | int, 'inf' | int(4), 'nan' | int(4), '-9223372036854775808' | int
+{'a': 1} | urlencode, {'a b': 'c/d', 'é': '&', '~_.-': none} | urlencode, [('a', 1), ('b', 2)] | urlencode, {} | urlencode, 7 | urlencode, {'a': 1}.items() | urlencode, 'a b/c' | urlencode
+'abc'.isnumeric(), '12'.isnumeric(), '½'.isnumeric(), '²'.isnumeric(), '½'.isalnum(), '٣'.isalnum(), 'a٣'.isalnum(), 'Ⅷ'.isalnum(), '½'.isdigit(), 'a½ b²' | wordcount
+0x7f, 00, 0_0, 0.5, 00.5, 007.5, 10_0
 [1, 2] + [3], (1,) + (2,), [[1, 2], [3]] | map('join', ',') | list, (1, 2) + ()
 0 | map(attribute='name') | list, nothing | selectattr('a') | list, none | select | list, none | map('upper') | list
 nothing[1:]
@@ -163,6 +177,31 @@ s | round
 n | int(1, 2, 3, 4)
 range()
 cycler()
+'{:d}'.format(3.5)
+'{:s}'.format(5)
+'{:5}'.format(none)
+'{:5}'.format([1])
+'{:5}'.format(missing)
+'{:,}'.format('a')
+'{:+}'.format('a')
+'{:=5}'.format('a')
+'{:.2}'.format(5)
+'{:.2d}'.format(5)
+'{:,x}'.format(5)
+'{!r:d}'.format(5)
+'{0} {}'.format(1, 2)
+'{} {0}'.format(1, 2)
+'{0[a}'.format({'a': 1})
+'{0[a]b}'.format({'a': 1})
+'{0.}'.format({'a': 1})
+'{0[]}'.format({'a': 1})
+'%x' % 1.5
+'abc'.index('', 5)
+0 ** -1
+0.0 ** -2
+2.0 ** 2000
+007
+1e400 | int
 missing | int
 (1
 """.strip().split("\n")
@@ -248,6 +287,11 @@ TEMPLATES = {
     "assign to number": "{% set 1 = 2 %}",
     "call without call": "{% call n %}{% endcall %}",
     "chained test": "{{ n is is odd }}",
+    "assign to true": "{% set true = 1 %}",
+    "loop over none": "{% for none in [1] %}{% endfor %}",
+    "parameter false": "{% macro m(False) %}{% endmacro %}",
+    "macro none": "{% macro none() %}{% endmacro %}",
+    "parameter twice": "{% macro m(a, a) %}{% endmacro %}",
     "not recursive": "{% for x in [[1]] %}{{ loop(x) }}{% endfor %}",
 }
 
