@@ -51,6 +51,7 @@ class SchemaReader {
       return p_.terms.error();
     }
     if (const std::uint32_t draft = p_.d.member(json::Document::kRoot, "$schema"); draft != 0) {
+      if (p_.d[draft].kind != Kind::string) return SchemaParts::wrong("$schema", "a string");
       for (const std::uint32_t old : {4u, 6u, 7u}) {
         const char name[]{'d', 'r', 'a', 'f', 't', '-', '0', static_cast<char>('0' + old)};
         if (p_.d[draft].text.find(std::string_view(name, sizeof name)) != std::string_view::npos) draft_ = old;

@@ -40,12 +40,6 @@ void drop_return(std::string& line) {
   if (line.ends_with('\r')) line.pop_back();
 }
 
-/// Removes the byte order mark that some editors put in front of a text.
-void drop_mark(std::string& text) {
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
-}
-
 /// Returns all of the text without the last line feed. Sets `feed` if there was one.
 Result<std::string> read_whole(const std::string& path, std::size_t limit, std::string_view holder, bool& feed) {
   const std::string name = path.empty() ? "standard input" : path;
@@ -81,6 +75,11 @@ std::size_t longest_text(const Session& session) {
   std::size_t longest = kLongestSpecial;
   for (std::uint32_t id = 0; id < stats.vocab_size; ++id) longest = std::max(longest, session.detokenize(id).size());
   return longest * stats.max_seq_len;
+}
+
+void drop_mark(std::string& text) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
 }
 
 Result<std::string> read_text(const std::string& path, std::size_t limit, std::string_view holder) {

@@ -32,6 +32,7 @@ Result<GrammarFile> read_grammar(const Options& o) {
   if (!o.regex.empty()) return GrammarFile{GrammarKind::regex, o.regex};
   const bool gbnf = !o.grammar_file.empty();
   QSF_LET(text, read_text(gbnf ? o.grammar_file : o.schema_file, Grammar::kMaxText, "a grammar"));
+  drop_mark(text);
   return GrammarFile{gbnf ? GrammarKind::gbnf : GrammarKind::json_schema, std::move(text)};
 }
 

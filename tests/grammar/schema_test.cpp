@@ -120,6 +120,7 @@ TEST(Schema, RefusesByTheKeywordsName) {
     EXPECT_NE(sentence.find("'" + std::string(keyword) + "'"), std::string::npos) << sentence;
   }
   EXPECT_EQ(refusal(R"({"uniqueItems": false})"), "");
+  EXPECT_NE(refusal(R"({"$schema": 5})").find("'$schema'"), std::string::npos);
   EXPECT_NE(refusal(R"({"$ref": "other.json"})").find("'$ref'"), std::string::npos);
   EXPECT_NE(refusal(R"({"$ref": "#"})").find("leads back to itself"), std::string::npos);
   EXPECT_NE(refusal(R"({"format": "regex"})").find("'format'"), std::string::npos);

@@ -43,7 +43,7 @@ TEST_F(Guided, ExpressionsAndGbnfHoldEveryText) {
     EXPECT_EQ(ran.code, 0) << ran.err;
     EXPECT_TRUE(std::regex_match(ran.out, wanted)) << ran.out;
   }
-  const std::string gbnf = file("root ::= \"The \" (\"cat\" | \"dog\") \" sat\" [.!]\n");
+  const std::string gbnf = file("\xef\xbb\xbfroot ::= \"The \" (\"cat\" | \"dog\") \" sat\" [.!]\n");
   EXPECT_TRUE(std::regex_match(generate({"-p", "Once", "--ignore-eos", "--grammar", gbnf}).out,
                                std::regex("The (cat|dog) sat[.!]")));
   EXPECT_EQ(generate({"--interactive", "--regex", "yes"}, "Once\nThen\n").out, "yes\nyes\n");
