@@ -264,10 +264,11 @@ TEST(Streamer, ChosenSegmentsAreUsedInAnyOrder) {
         }
         slots.streamer().end_choice();
         std::vector<std::uint32_t> left = order;
-        while (!left.empty()) {  // what is there, in the order of the pass; else the first
+        while (!left.empty()) {  // what is there, in the order of the pass; else the first or the last
           const auto there = std::ranges::find_if(
               left, [&](std::uint32_t s) { return slots.streamer().residency(s) != Streamer::Residency::absent; });
-          const auto next = there == left.end() ? std::ranges::min_element(left) : there;
+          const auto other = pass % 2 == 0 ? std::ranges::min_element(left) : std::ranges::max_element(left);
+          const auto next = there == left.end() ? other : there;
           if (slots.streamer().acquire(*next) == nullptr) {
             slots.serve();
             continue;
@@ -300,10 +301,11 @@ TEST(Streamer, MissesAreAskedForTogether) {
 }
 
 /// A model of 8 layers whose q and o matrices are a segment each, of the same size. `in_turn` of them are in the
-/// schedule; the others are looked up.
+/// schedule, the last `again` of these twice; the others are looked up.
 class Equals {
  public:
-  Equals(std::uint32_t in_turn, std::uint32_t ring, bool pins) {
+  Equals(std::uint32_t in_turn, std::uint32_t ring, bool pins, std::uint32_t again = 0,
+         std::span<const ScheduleRange> chosen = {}) {
     qsf::test::SmallOptions o;
     o.n_layers = 8;
     o.segment_bytes = 1 << 16;
@@ -315,15 +317,19 @@ class Equals {
       all.push_back(t.first_segment);
     }
     const FileTables tables{file_.header, file_.layers, file_.tensors, file_.segments};
-    schedule_.assign(all.begin(), all.begin() + in_turn);
+    schedule.assign(all.begin(), all.begin() + in_turn);
+    schedule.insert(schedule.end(), all.begin() + in_turn - again, all.begin() + in_turn);
     pinned_.reset(new bool[file_.segments.size()]());
-    for (const std::uint32_t s : schedule_) pinned_[s] = pins;
+    for (const std::uint32_t s : schedule) pinned_[s] = pins;
     Plan plan;
     plan.ring_slots = ring;
     plan.slot_bytes = align_up(segment_buffer_bytes(tables, all[0]));
     const std::span<const bool> pinned(pinned_.get(), file_.segments.size());
-    EXPECT_TRUE(streamer.init(arena_, tables, plan, pinned, schedule_, {}, {}));
-    const ScheduleRange whole{0, in_turn};
+    EXPECT_TRUE(streamer.init(arena_, tables, plan, pinned, schedule, chosen, {}));
+    begin_pass();
+  }
+  void begin_pass() {
+    const ScheduleRange whole{0, static_cast<std::uint32_t>(schedule.size())};
     streamer.begin_pass(std::span(&whole, 1));
   }
   void answer(const ReadRequest& r) {
@@ -341,12 +347,12 @@ class Equals {
   bool is_there(std::size_t i) const { return streamer.residency(all[i]) != Streamer::Residency::absent; }
 
   std::vector<std::uint32_t> all;  // segments
+  std::vector<std::uint32_t> schedule;
   Streamer streamer;
 
  private:
   qsf::test::SmallFile small_;
   qsf::test::OpenFile file_;
-  std::vector<std::uint32_t> schedule_;
   std::unique_ptr<bool[]> pinned_;
   std::vector<std::byte> memory_ = std::vector<std::byte>(4 << 20);
   Arena arena_{memory_};
@@ -372,6 +378,51 @@ TEST(Streamer, ALookUpTakesThePlaceOfWhatIsUsedLast) {
   }
 }
 
+/// What a pass uses twice is near its second use after its first: a look-up takes the place of others first.
+TEST(Streamer, ALookUpLeavesWhatIsUsedASecondTimeSoon) {
+  Equals equals(8, 4, false, 2);
+  for (std::uint32_t i = 0; i < 7; ++i) equals.use(equals.all[i]);
+  while (equals.streamer.acquire(equals.all[7]) == nullptr) equals.serve();
+  for (const std::size_t i : {7u, 6u, 0u, 1u}) ASSERT_TRUE(equals.is_there(i)) << i;
+  std::uint32_t look_up = 8;
+  for (const std::size_t gone : {1u, 0u, 6u}) {
+    EXPECT_TRUE(equals.is_there(gone));
+    EXPECT_EQ(equals.streamer.acquire(equals.all[look_up++], Streamer::Use::lookup), nullptr);
+    EXPECT_FALSE(equals.is_there(gone)) << gone;
+  }
+}
+
+/// Also within and after the run that a pass uses twice, the next segments are there before they are needed.
+TEST(Streamer, ASecondUseIsReadAheadLikeTheFirst) {
+  Equals equals(8, 4, false, 3);
+  const std::size_t n = equals.schedule.size();
+  for (int pass = 0; pass < 2; ++pass) {
+    equals.begin_pass();
+    for (std::size_t at = 0; at < n; ++at) {
+      equals.use(equals.schedule[at]);
+      for (std::size_t ahead = 1; ahead <= 3; ++ahead) {
+        const std::uint32_t next = equals.schedule[(at + ahead) % n];
+        EXPECT_NE(equals.streamer.residency(next), Streamer::Residency::absent) << at << " " << ahead;
+      }
+    }
+  }
+}
+
+/// Reading ahead into the next pass ends at its first selection, whose segments need the ring.
+TEST(Streamer, NothingAfterTheNextSelectionIsReadAhead) {
+  constexpr ScheduleRange kChosen{3, 5};
+  Equals equals(8, 8, false, 0, std::span(&kChosen, 1));
+  for (std::uint32_t i = 0; i < 3; ++i) equals.use(equals.all[i]);
+  for (std::size_t i = 3; i < 8; ++i) EXPECT_FALSE(equals.is_there(i)) << i;
+  equals.streamer.begin_choice(kChosen.begin);
+  (void)equals.streamer.choose(equals.all[3]);
+  equals.streamer.end_choice();
+  equals.use(equals.all[3]);
+  for (const std::size_t i : {5u, 6u, 7u}) EXPECT_TRUE(equals.is_there(i)) << i;
+  for (std::uint32_t i = 5; i < 8; ++i) equals.use(equals.all[i]);
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(equals.is_there(i), i < 3) << i;
+}
+
 /// After recover(), pinned segments that could not be read are read ahead again, before they are needed.
 TEST(Streamer, PinnedSegmentsThatFailedAreReadAheadAgain) {
   Equals equals(6, 1, true);
@@ -393,6 +444,24 @@ TEST(Streamer, PinnedSegmentsThatFailedAreReadAheadAgain) {
   EXPECT_EQ(again->ticket, equals.all[1]);
   equals.answer(*again);
   EXPECT_NE(equals.streamer.acquire(equals.all[1]), nullptr);
+}
+
+/// However often reads fail, as much is read ahead as at first, and error() is the first since recover().
+TEST(Streamer, FailuresLeaveNothingBehindAfterRecover) {
+  Equals equals(6, 1, true);
+  for (const char* const reason : {"first", "second", "third", "fourth"}) {
+    std::vector<std::uint32_t> asked;
+    while (const auto r = equals.streamer.next_request()) {
+      asked.push_back(r->ticket);
+      equals.streamer.fail(r->ticket, make_error(ErrorCode::io_error, "{}", asked.size() == 1 ? reason : "later"));
+    }
+    EXPECT_EQ(asked, equals.schedule) << reason;
+    EXPECT_EQ(equals.streamer.acquire(equals.all[2]), nullptr);
+    ASSERT_TRUE(equals.streamer.failed());
+    EXPECT_STREQ(equals.streamer.error().sentence, reason);
+    equals.streamer.recover();
+    EXPECT_FALSE(equals.streamer.failed());
+  }
 }
 
 /// A read that was under way at recover(), and fails after it, is no failure of the time since: it is repeated.

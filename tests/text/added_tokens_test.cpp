@@ -84,6 +84,16 @@ TEST(AddedTokens, AreFoundAsWordsOnly) {
   }
 }
 
+/// The second round sees the texts between the tokens of the first, so that these are no neighbours there.
+TEST(AddedTokens, OfTheFirstRoundAreNoNeighboursInTheSecond) {
+  const Built built(source_with({{"abc", bits(single_word) | bits(normalized)}, {"xy", 0}}));
+  ASSERT_EQ(built.problem, "");
+  for (const auto& [text, wanted] :
+       {std::pair("xyabc", "BA"), {"abcxy", "AB"}, {"xyabcxy", "BAB"}, {"xydabc", "Bdabc"}, {"xabcxy", "xabcB"}}) {
+    EXPECT_EQ(*built.encode(text, true), ids_in(wanted)) << text;
+  }
+}
+
 TEST(AddedTokens, AreFoundInTheNormalizedText) {
   const std::vector<NormalizerStep> lower{{NormalizerOp::lowercase, {}, {}}};
   const Built built(source_with(

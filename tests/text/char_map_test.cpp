@@ -78,6 +78,17 @@ TEST(CharMap, ClustersAreReplacedAsAWhole) {
   EXPECT_EQ(clusters("xx\u0301\u0301 \u0301"), "YY '");
 }
 
+/// A carriage return and the line feed after it are a cluster; two of either are two.
+TEST(CharMap, ALineBreakOfTwoCharactersIsACluster) {
+  Trie trie(kUnits);
+  trie.add({{"\r", "R"}, {"\n", "N"}});
+  const std::string map = trie.map();
+  EXPECT_EQ(normal(map, "\r\n", 13), "R");
+  EXPECT_EQ(normal(map, "\n\r", 13), "NR");
+  EXPECT_EQ(normal(map, "\r\r\n\n", 13), "RRN");
+  EXPECT_EQ(normal(map, "\r\n", 12), "RN") << "characters";
+}
+
 TEST(CharMap, DamageIsRefusedOrHarmless) {
   const std::string map = small_map();
   for (const std::string& wrong : {std::string(), std::string("map"), map.substr(0, 8), map.substr(0, map.size() - 1),

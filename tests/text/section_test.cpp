@@ -146,6 +146,15 @@ TEST(Section, IdsOutsideTheVocabularyDecodeToNothing) {
   EXPECT_FALSE(built.tokenizer.is_control(0xffffffffu));
 }
 
+TEST(Section, UnusedTokensDecodeToNothing) {
+  TokenizerSource source = spm_source();
+  source.tokens.push_back({"<unused0>", 0, TokenType::unused});
+  const Built built(source);
+  ASSERT_EQ(built.problem, "");
+  EXPECT_EQ(built.tokenizer.bytes(id_of(source, "<unused0>")), "");
+  EXPECT_FALSE(built.tokenizer.is_control(id_of(source, "<unused0>")));
+}
+
 TEST(Encode, AddedTokensLongestFirst) {
   const TokenizerSource source = byte_source();
   const Built built(source);
@@ -208,6 +217,18 @@ TEST(Encode, AWordHasAtMostMaxWordCharacters) {
   EXPECT_EQ(*built.encode("abcc"), Ids{0});
 }
 
+/// A word begins with more than the space that marks a beginning, even if the vocabulary has that alone.
+TEST(Encode, AWordBeginsWithOneOfItsCharacters) {
+  const Built built({.kind = TokenizerKind::wordpiece,
+                     .pattern = "",
+                     .max_word = 9,
+                     .tokens = {{"[UNK]", 0, TokenType::unknown}, {"\u2581"}, {"a"}, {"\u2581b"}},
+                     .merges = {}});
+  ASSERT_EQ(built.problem, "");
+  EXPECT_EQ(*built.encode("a"), Ids{0});
+  EXPECT_EQ(*built.encode("ba a"), (Ids{3, 2, 0}));
+}
+
 /// Of equal sums the one that is found first stays, as in SentencePiece.
 TEST(Encode, EqualPathsOfUnigramKeepTheFirst) {
   const Built built({.kind = TokenizerKind::unigram,
@@ -216,6 +237,29 @@ TEST(Encode, EqualPathsOfUnigramKeepTheFirst) {
                      .merges = {}});
   ASSERT_EQ(built.problem, "");
   EXPECT_EQ(*built.encode("aaa"), (Ids{1, 2}));
+}
+
+/// An unknown character costs 10 more than the worst token, so that tokens spell whatever they can.
+TEST(Encode, UnknownIsWorseThanTheWorstToken) {
+  const Built built({.kind = TokenizerKind::unigram,
+                     .pattern = "",
+                     .tokens = {{"<unk>", 0, TokenType::unknown}, {"xy", -20}, {"y", -1}},
+                     .merges = {}});
+  ASSERT_EQ(built.problem, "");
+  EXPECT_EQ(*built.encode("xy"), Ids{1});
+  EXPECT_EQ(*built.encode("xxy"), (Ids{0, 1}));
+}
+
+/// Of two pairs of the same score the left one is merged, also if one score is written as -0.
+TEST(Encode, EqualScoresMergeTheLeftmost) {
+  for (const auto& [left, right] : {std::pair(-0.0f, 0.0f), {0.0f, -0.0f}, {-1.0f, -1.0f}}) {
+    const Built built({.kind = TokenizerKind::spm_bpe,
+                       .pattern = "",
+                       .tokens = {{"a", -9}, {"b", -9}, {"c", -9}, {"ab", left}, {"bc", right}},
+                       .merges = {}});
+    ASSERT_EQ(built.problem, "");
+    EXPECT_EQ(*built.encode("abc"), (Ids{3, 2})) << left << " " << right;
+  }
 }
 
 TEST(Encode, SpmTokensAcrossWords) {
@@ -271,6 +315,24 @@ TEST(Encode, CutsWhereNoTokenSpans) {
   check(spm, words, std::size(words));
   const char* const spaced[]{"ab ", "a", "  b", " abab"};
   check(spm, spaced, std::size(spaced));
+}
+
+/// A row of unknown characters is one token, and it is the same row where a window ends.
+TEST(Encode, RowsOfUnknownCharactersGoOnInTheNextWindow) {
+  const Built built(spm_source(false));
+  ASSERT_EQ(built.problem, "");
+  std::mt19937 random(4);
+  for (const char* const parts : {"ax", "abx", "axy", "xya"}) {
+    std::string run;
+    while (run.size() < 3000) run += parts[random() % std::strlen(parts)];
+    const Result<Ids> whole = built.encode(run);
+    ASSERT_TRUE(whole) << whole.error().sentence;
+    for (const std::size_t scratch : {400u, 777u, 1500u}) {
+      const Result<Ids> windows = built.encode(run, false, scratch);
+      ASSERT_TRUE(windows) << windows.error().sentence;
+      EXPECT_EQ(*windows, *whole) << parts << " " << scratch;
+    }
+  }
 }
 
 /// A run that is longer than the scratch is merged in windows, to what it is merged to as a whole.
@@ -364,6 +426,19 @@ TEST(Build, RefusesWhatItCannotDo) {
   source = spm_source();
   source.tokens[260].score = std::numeric_limits<float>::infinity();
   EXPECT_EQ(problem(source).first, ErrorCode::bad_tokenizer);
+}
+
+/// Merges make ordinary tokens: of two with the same text the added one is only found as it is written.
+TEST(Build, OrdinaryTokensComeBeforeAddedOnesOfTheSameText) {
+  TokenizerSource source = spm_source();
+  const std::uint32_t added = id_of(source, "a");
+  source.tokens[added] = {"▁ab", 0, TokenType::user_defined};  // before the ordinary one
+  source.tokens.push_back({"a", -1});
+  const Built built(source);
+  ASSERT_EQ(built.problem, "");
+  const std::uint32_t ordinary = id_of(spm_source(), "▁ab");
+  EXPECT_EQ(*built.encode("ab"), Ids{ordinary});
+  EXPECT_EQ(*built.encode("ab ab"), (Ids{ordinary, added}));
 }
 
 TEST(Build, NamesOfLlama3IgnoreMerges) {

@@ -264,6 +264,18 @@ TEST(Work, OfEveryPretokenizerIsLinear) {
   }
 }
 
+/// White space between words before much white space at the end: where the end begins is found once, not for each.
+TEST(Work, OfWhiteSpaceAtTheEndIsLinear) {
+  for (const Pretokenizer& each : kPretokenizers) {
+    for (const char* part : {"a ", "1 ", "\u4f60 ", "1\t"}) {
+      const std::string text = repeated(part, 10'000) + std::string(10'000, ' ');
+      Cutter cutter(each.id, text);
+      for (std::size_t at = 0; at < text.size();) at = cutter.next();
+      EXPECT_LE(cutter.steps(), 40 * text.size()) << each.name << " " << part;
+    }
+  }
+}
+
 /// A run that nothing cuts takes as many steps for each byte at every length.
 TEST(Work, OfLongRunsIsLinear) {
   TokenizerSource bytes = source_of(TokenizerKind::byte_bpe, {{"ab"}, {"abab"}});
