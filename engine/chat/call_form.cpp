@@ -10,7 +10,7 @@
 namespace qsf::chat {
 namespace {
 
-constexpr std::string_view kName = "qsf_probe", kKey = "qsf_key";
+constexpr std::string_view kName = "qsf_probe", kKey = "qsf_key", kTool = "qsf_tool";
 /// Conversations with a call, as templates expect arguments and ids. Kimi's ids have the names of tools.
 constexpr std::array<std::string_view, 3> kProbes{
     R"({"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":[{"id":"call00000",)"
@@ -146,7 +146,7 @@ Result<CallForm> CallForm::read(const Session& session, const Conversation& conv
     const auto same = std::ranges::mismatch(made.text, asked.text).in1 - made.text.begin();
     // Tools that are written after the messages hide where the answer begins.
     std::size_t begin = static_cast<std::size_t>(same);
-    if (asked.text.substr(begin).find("qsf_tool") != asked.text.npos) continue;
+    if (asked.text.substr(begin).find(kTool) != asked.text.npos) continue;
     // Half of a mark may be the same too.
     while (begin > 0 && begin < made.text.size() &&
            std::string_view("\n>]:").find(made.text[begin - 1]) == made.text.npos) {

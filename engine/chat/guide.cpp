@@ -248,7 +248,7 @@ Status Guide::update() {
 
 Status Guide::mask_grammar() {
   QSF_TRY(grammar_.mask(trie_, allowed_));
-  if (!grammar_.can_end() && std::ranges::count(allowed_, 0u) == std::ssize(allowed_)) {
+  if (!grammar_.can_end() && std::ranges::all_of(allowed_, [](std::uint64_t word) { return word == 0; })) {
     return make_error(ErrorCode::bad_input, "the grammar allows no token after this text, and no end of it");
   }
   const bool can_end = stage_ == Stage::text && grammar_.can_end();

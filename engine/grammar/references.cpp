@@ -44,11 +44,11 @@ std::uint32_t member_at(const json::Document& d, std::uint32_t parent, std::stri
 }
 
 /// Returns the innermost schema around `ref` that has a name of its own, from which a place in it is counted. Up to
-/// draft 7 `beside`, the schema that refers, has none.
-std::uint32_t resource_of(const json::Document& d, std::uint32_t ref, std::uint32_t beside) {
+/// draft 7 `unnamed`, the schema that refers, has none.
+std::uint32_t resource_of(const json::Document& d, std::uint32_t ref, std::uint32_t unnamed) {
   std::uint32_t found = json::Document::kRoot;
   for (std::uint32_t at = found; at != ref;) {
-    const std::uint32_t id = at == beside || d[at].kind != Kind::object ? 0 : d.member(at, "$id");
+    const std::uint32_t id = at == unnamed || d[at].kind != Kind::object ? 0 : d.member(at, "$id");
     if (id != 0 && d[id].kind == Kind::string && !d[id].text.starts_with('#')) found = at;
     // Values are in the order of the text, so the last part that begins before `ref` holds it.
     for (at = d[at].first; d[at].next != 0 && d[at].next <= ref;) at = d[at].next;
@@ -93,12 +93,12 @@ class Circles {
 
 }  // namespace
 
-Result<std::uint32_t> referred(const json::Document& d, std::uint32_t ref, std::uint32_t beside) {
+Result<std::uint32_t> referred(const json::Document& d, std::uint32_t ref, std::uint32_t unnamed) {
   if (d[ref].kind != Kind::string) return SchemaParts::wrong("$ref", "a string");
   std::string_view text = d[ref].text;
   const std::size_t hash = text.find('#');
   const std::string_view base = text.substr(0, hash);
-  std::uint32_t at = base.empty() ? resource_of(d, ref, beside) : 0;
+  std::uint32_t at = base.empty() ? resource_of(d, ref, unnamed) : 0;
   if (!base.empty()) {
     for (std::uint32_t i = 1; i < d.size() && at == 0; ++i) {
       for (const std::string_view id : {"$id", "id"}) {

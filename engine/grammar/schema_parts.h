@@ -61,9 +61,9 @@ struct SchemaParts {
 Result<std::uint32_t> literals(SchemaParts& parts, std::uint32_t first, std::string_view keyword);
 /// Returns the node of values that equal one.
 Result<std::uint32_t> literal(SchemaParts& parts, std::uint32_t value, std::string_view keyword);
-/// Returns the schema that the value of $ref refers to. Fails with unsupported if it is not in the document. `beside`
+/// Returns the schema that the value of $ref refers to. Fails with unsupported if it is not in the document. `unnamed`
 /// is the schema with the $ref if its own $id does not count, else 0.
-Result<std::uint32_t> referred(const json::Document& document, std::uint32_t ref, std::uint32_t beside);
+Result<std::uint32_t> referred(const json::Document& document, std::uint32_t ref, std::uint32_t unnamed);
 /// Refuses schemas that apply to a value only if they apply to it.
 Status check_circles(SchemaParts& parts);
 

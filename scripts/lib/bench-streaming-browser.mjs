@@ -84,10 +84,10 @@ export async function measureBrowserStreaming(runs, models) {
   });
 }
 
-/** Measures a model that is streamed from each kind of source, in turns. The address's model is in the browser's cache. */
+/** Prints the rate of a model that is streamed from each kind of source, in turns. The address's model is in the browser's cache. */
 export async function measureSources(runs, { model = 'smollm-135m/q4_0', budget = 64, generate = 64 } = {}) {
   const { qsf } = await modelFiles(model);
-  return inBrowser(async (browser) => {
+  await inBrowser(async (browser) => {
     const rows = [];
     for (const from of ['address', 'file', 'blob', 'buffer']) {
       const page = await browser.open();
@@ -104,7 +104,5 @@ export async function measureSources(runs, { model = 'smollm-135m/q4_0', budget 
       const all = rate.map((one) => one.toFixed(1)).join(' ');
       console.log(`${from}: ${median(rate).toFixed(2)} tokens/s (${all}), over the address ${over.toFixed(2)}`);
     }
-    const sources = rows.map(({ from, rate }) => ({ from, rate }));
-    return { browser: browser.version(), model, budget, sources };
   });
 }

@@ -117,7 +117,7 @@ export class Report {
     return true;
   }
 
-  /** Prints the ends of the logs of the running parts, so that a run that is ended from outside says what it did. */
+  /** Prints the ends of the logs of the running parts, so that an ended run shows where its time went. */
   printRunning() {
     for (const [title, log] of this.#logs) {
       console.log(`\n== ${title}: still running`);

@@ -44,7 +44,25 @@ Ids known(const Host& host) {
   return {ids.begin(), ids.end()};
 }
 
-TEST(States, AreThereForEveryMixerThatHasThem) { EXPECT_GE(with_states().size(), 12u); }
+TEST(States, AreThereForEveryMixerThatHasThem) {
+  const std::vector<Named> all = with_states();
+  EXPECT_GE(all.size(), 12u);
+  for (std::uint32_t value = 0; value < 256; ++value) {
+    LayerKind wanted;
+    wanted.mixer = static_cast<Mixer>(value);
+    if (wanted.mixer != Mixer::short_conv && !wanted.has_state()) continue;
+    const auto has = [&](const Named& variant) {
+      for (std::uint32_t layer = 0; layer < variant.options.n_layers; ++layer) {
+        LayerKind kind;
+        variant.options.shape(layer, kind);
+        if (kind.mixer == wanted.mixer) return true;
+      }
+      return false;
+    };
+    EXPECT_EQ(std::ranges::count_if(all, has) % 2, 0) << value;
+    EXPECT_GT(std::ranges::count_if(all, has), 0) << value;
+  }
+}
 
 TEST(States, SameBitsOnAnyNumberOfThreads) {
   const auto run_on_threads = [](void*, void (*task)(void*, std::uint32_t), void* context, std::uint32_t n) {
