@@ -48,7 +48,7 @@ Status Pass::init(Arena& arena, const ModelView& model, const ModelMemory& memor
   return rows_.init(arena, plan.embedding_rows, config_->dim);
 }
 
-void Pass::begin(std::span<const Column> columns) {
+void Pass::begin(std::span<const Column> columns, std::uint32_t layers) {
   columns_ = columns;
   n_ = static_cast<std::uint32_t>(columns.size());
   n_logits_ = static_cast<std::uint32_t>(std::ranges::count(columns, true, &Column::wants_logits));
@@ -58,8 +58,9 @@ void Pass::begin(std::span<const Column> columns) {
   quantized_ = Buf::none;
   for (const Column& c : columns) memory_->write(c.sequence, c.position + 1);
   const std::uint32_t head = program_->head_stage();
-  range_[0] = program_->range(0, n_logits_ > 0 ? head + 1 : head);
-  streamer_->begin_pass(range_);
+  last_layer_ = layers;
+  ranges_ = {program_->range(0, layers + 1), program_->range(head, n_logits_ > 0 ? head + 1 : head)};
+  streamer_->begin_pass(ranges_);
 
   const std::span<const RopeTable> ropes = program_->ropes();
   for (std::size_t table = 0; table < ropes.size(); ++table) {
@@ -165,7 +166,7 @@ Advance Pass::advance() {
   observer_.leave(stage_, at(Buf::x, 0), at(Buf::streams, 0), n_);
   op_ = 0;
   entered_ = false;
-  ++stage_;
+  stage_ = stage_ == last_layer_ ? program_->head_stage() : stage_ + 1;
   const std::uint32_t end = program_->head_stage() + (n_logits_ + n_hidden_ > 0 ? 1 : 0);
   return stage_ < end ? Advance::working : Advance::done;
 }

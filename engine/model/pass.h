@@ -69,8 +69,10 @@ class Pass {
   Observer& observer() { return observer_; }
 
   /// Begins a pass and forgets an unfinished one. Columns of a sequence must be neighbours with positions that ascend
-  /// by one, and must exist until the pass is done.
-  void begin(std::span<const Column> columns);
+  /// by one, and must exist until the pass is done. The first `layers` compute them, then the head those that want an
+  /// output.
+  void begin(std::span<const Column> columns, std::uint32_t layers);
+  void begin(std::span<const Column> columns) { begin(columns, config_->n_layers); }
   /// Does one piece of the pass. Returns blocked if it waits for a segment.
   Advance advance();
   /// Returns the work that the last advance() did, or could not do because it was blocked.
@@ -205,8 +207,9 @@ class Pass {
   std::uint32_t chunk_ = 0;
 
   std::span<const Column> columns_;
-  std::array<ScheduleRange, 1> range_;
+  std::array<ScheduleRange, 2> ranges_;
   std::uint32_t n_ = 0, n_logits_ = 0, n_hidden_ = 0;
+  std::uint32_t last_layer_ = 0;  // stage of the last layer
   std::uint32_t stage_ = 0, op_ = 0, item_ = 0;
   bool entered_ = false;
   Work work_ = Work::embed;

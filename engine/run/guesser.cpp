@@ -12,7 +12,8 @@ constexpr std::size_t kLongest = 32;
 
 std::uint32_t Guesser::guess(std::span<const std::uint32_t> tokens, std::span<std::uint32_t> out) const {
   using Guess = std::uint32_t (Guesser::*)(std::span<const std::uint32_t>, std::span<std::uint32_t>) const;
-  static constexpr Guess kSources[] = {&Guesser::repeat, &Guesser::given};  // in the order of GuessSource
+  static constexpr Guess kSources[] = {&Guesser::repeat, &Guesser::given,
+                                       &Guesser::given};  // in the order of GuessSource
   const std::size_t n = std::min<std::size_t>(out.size(), limit_);
   return n == 0 ? 0 : (this->*kSources[static_cast<std::size_t>(source_)])(tokens, out.first(n));
 }
@@ -37,10 +38,9 @@ std::uint32_t Guesser::repeat(std::span<const std::uint32_t> tokens, std::span<s
   return static_cast<std::uint32_t>(n_out);
 }
 
-/// Leaves the host's guesses where they are, unless they follow another text.
+/// Leaves guesses that were given after the text, unless they follow another text.
 std::uint32_t Guesser::given(std::span<const std::uint32_t> tokens, std::span<std::uint32_t> out) const {
-  if (given_after_ != tokens.size()) return 0;
-  return std::min(n_given_, static_cast<std::uint32_t>(out.size()));
+  return std::min(n_given(tokens.size()), static_cast<std::uint32_t>(out.size()));
 }
 
 void Guesser::judge(std::uint32_t right, bool all) {

@@ -1,5 +1,6 @@
 // Guesses at the tokens that follow a text. A text often repeats a part of itself, as code, quotations and lists do:
-// prompt lookup decoding (Saxena 2023) guesses that without a model. A host may guess by a second model instead.
+// prompt lookup decoding (Saxena 2023) guesses that without a model. A host may guess by a second model instead, or the
+// session by the first layers of its own.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,11 @@ class Guesser {
     source_ = source;
     n_given_ = 0;
   }
-  /// Returns the number of tokens that the host could give for the next pass; 0 if the host is not the source.
-  std::uint32_t wanted() const { return source_ == GuessSource::host ? limit_ : 0; }
-  /// Takes the host's guesses for a text of `n_tokens`, the first `n` tokens in the memory after it.
+  /// Returns the number of tokens that a source could give for the next pass; 0 for any other than begin()'s.
+  std::uint32_t wanted(GuessSource from) const { return source_ == from ? limit_ : 0; }
+  /// Returns the number of guesses that were given for a text of `n_tokens`.
+  std::uint32_t n_given(std::size_t n_tokens) const { return given_after_ == n_tokens ? n_given_ : 0; }
+  /// Takes guesses for a text of `n_tokens`, the first `n` tokens in the memory after it.
   void give(std::size_t n_tokens, std::uint32_t n) {
     given_after_ = n_tokens;
     n_given_ = n;

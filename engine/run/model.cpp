@@ -23,6 +23,7 @@ Status Planned::init(Arena& arena, const Model& model, const OpenOptions& opened
   static_assert(kMostGuesses < kTogether);
   // A recurrence cannot go back over wrong guesses, nor can a choice.
   guesses = memory.has_states() || memory.chooses() ? 0 : std::min(opened.guesses, by.chunk - 1);
+  guess_layers = guesses != 0 && opened.guess_by_layers ? opened.guess_layers : 0;
   const std::uint32_t rows = opened.all_logits ? by.chunk : std::min(by.chunk, opened.sequences * (1 + guesses));
   QSF_TRY(pass.init(arena, {config, model.weights, program}, {streamer, memory}, {*model.kernels, opened.workers}, by,
                     rows));

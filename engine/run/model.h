@@ -48,6 +48,7 @@ struct Planned {
   std::span<Column> columns;             // [chunk]
   std::span<std::uint32_t> prompt_room;  // [max_seq_len], for a prompt that begins a sequence anew
   std::uint32_t guesses = 0;             // most guessed tokens of a sequence in a pass
+  std::uint32_t guess_layers = 0;        // first layers that guess them; 0: none do
 
   /// Takes all that memory, for a session with these options. A dry arena and no pins measure a plan. The model must
   /// outlive this object.

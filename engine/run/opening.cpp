@@ -182,6 +182,7 @@ Status Opening::plan_memory() {
   }
   QSF_TRY(m.program.init(*arena_, m.config, m.weights, m.options.watched));
   QSF_TRY(check_policy());
+  QSF_TRY(choose_guessing_layers());
   for (std::uint32_t i = 0; i < segments_.size(); ++i) {
     needs_[i] = {segment_buffer_bytes(m.tables, i), (segments_[i].flags & kSegmentVectors) != 0,
                  segments_[i].stage == 0};
@@ -199,6 +200,13 @@ Status Opening::plan_memory() {
     for (std::uint32_t p = range.begin; p < range.end; ++p) {
       SegmentNeed& need = needs_[m.program.schedule()[p]];
       if (need.uses == 1) need.computed = 0;
+    }
+  }
+  if (m.options.guess_by_layers) {  // passes that guess use these once more
+    const std::uint32_t head = m.program.head_stage();
+    for (const ScheduleRange& range :
+         {m.program.range(1, 1 + m.options.guess_layers), m.program.range(head, head + 1)}) {
+      for (std::uint32_t p = range.begin; p < range.end; ++p) ++needs_[m.program.schedule()[p]].uses;
     }
   }
   const auto of_used = [&](std::uint32_t bytes) {
@@ -254,7 +262,31 @@ Status Opening::plan_memory() {
   m.program.set_context(plan.max_seq_len);
   m.n_pinned = static_cast<std::uint32_t>(std::ranges::count(pinned_, true));
   warn();
-  return m.init(*arena_, m, m.options, plan, pinned_);
+  QSF_TRY(m.init(*arena_, m, m.options, plan, pinned_));
+  if (!m.options.guess_by_layers || m.guesses != 0) return {};
+  return make_error(
+      ErrorCode::unsupported,
+      "guesses by layers are of no use: this model, with these options, cannot go back over wrong guesses");
+}
+
+/// Checks the options of guesses by layers, and sets the number of layers that guess if none was asked for.
+Status Opening::choose_guessing_layers() {
+  OpenOptions& o = model_->options;
+  const std::uint32_t n_layers = model_->config.n_layers;
+  if (!o.guess_by_layers) {
+    if (o.guess_layers == 0) return {};
+    return make_error(ErrorCode::bad_argument, "guess_layers is {}, but guess_by_layers is not set", o.guess_layers);
+  }
+  if (o.guesses == 0 || o.guess_source != GuessSource::text) {
+    return make_error(ErrorCode::bad_argument,
+                      "guess_by_layers needs guesses, the most tokens to guess, and no other source of them");
+  }
+  if (n_layers < 2 || o.guess_layers >= n_layers) {
+    return make_error(ErrorCode::bad_argument, "guess_layers is {}, but the model has {} layers: fewer can guess",
+                      o.guess_layers, n_layers);
+  }
+  if (o.guess_layers == 0) o.guess_layers = (n_layers + 3) / 4;
+  return {};
 }
 
 /// Checks that the model has something to evict, and that the policy is exact for it.

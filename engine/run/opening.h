@@ -47,6 +47,7 @@ class Opening {
   Status plan_memory();
   std::uint64_t bytes_of(const Plan& plan, const OpenOptions& options) const;
   Status check_policy() const;
+  Status choose_guessing_layers();
   KvType finest_kv() const;
   void warn();
   void finish();

@@ -142,7 +142,7 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
   n_prompt_ = n_tokens_ - position_ + n_reused_;
   max_tokens_ = prompt.max_tokens;
   n_generated_ = n_guessed_ = n_right_ = 0;
-  guesser_.begin(model.guesses, model.options.guess_source);
+  guesser_.begin(model.guesses, model.options.guess_by_layers ? GuessSource::layers : model.options.guess_source);
   logits_from_ = prompt.all_logits ? prompt.logits_from : kNoLogits;
   hash_logits_ = prompt.hash_logits;
   ignore_eos_ = prompt.ignore_eos;
@@ -237,17 +237,29 @@ std::uint32_t Sequence::most_guesses() const {
   return std::min(max_tokens_ - n_generated_ - 1, static_cast<std::uint32_t>(room_.size()) - n_tokens_);
 }
 
-std::uint32_t Sequence::guesses_wanted() const {
+std::uint32_t Sequence::guesses_wanted(GuessSource from) const {
   const bool before_pass = state_ == State::settling || state_ == State::feeding;
   const bool is_expected = expected_ != nullptr && expected_->n != 0;
-  return before_pass && !is_expected ? std::min(guesser_.wanted(), most_guesses()) : 0;
+  return before_pass && !is_expected ? std::min(guesser_.wanted(from), most_guesses()) : 0;
 }
 
 void Sequence::give(std::span<const std::uint32_t> guesses) {
-  guesses = guesses.first(std::min<std::size_t>(guesses.size(), guesses_wanted()));
+  guesses = guesses.first(std::min<std::size_t>(guesses.size(), guesses_wanted(GuessSource::host)));
   std::uint32_t n = 0;
   for (; n < guesses.size() && guesses[n] < vocab_size_; ++n) room_[n_tokens_ + n] = guesses[n];
   guesser_.give(n_tokens_, n);
+}
+
+std::optional<Column> Sequence::guessing(std::uint32_t most) const {
+  const std::uint32_t n = guesser_.n_given(n_tokens_);
+  if (n >= std::min(guesses_wanted(GuessSource::layers), most)) return {};
+  return Column{room_[position_ + n], position_ + n, id_, true, false, false};
+}
+
+void Sequence::add_guess(std::uint32_t token) {
+  const std::uint32_t n = guesser_.n_given(n_tokens_);
+  room_[n_tokens_ + n] = token;
+  guesser_.give(n_tokens_, n + 1);
 }
 
 /// Writes guesses after the known tokens, and returns their number.

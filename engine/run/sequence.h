@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -67,10 +68,15 @@ class Sequence {
   /// generation that feeds one token adds at most `guesses` columns of guessed tokens.
   std::uint32_t enter(std::span<Column> room, std::uint32_t guesses, std::uint32_t first_row,
                       std::uint32_t first_hidden);
-  /// Returns the number of guesses that the host could give for the next pass.
-  std::uint32_t guesses_wanted() const;
+  /// Returns the number of guesses that a source could give for the next pass.
+  std::uint32_t guesses_wanted(GuessSource from) const;
   /// Takes the host's guesses, as many as are wanted and up to one that is not in the vocabulary.
   void give(std::span<const std::uint32_t> guesses);
+  /// Returns the column of the last token, known or guessed, whose logits guess the next one by the model's first
+  /// layers; nothing if that many guesses are not wanted. `most` limits their number.
+  std::optional<Column> guessing(std::uint32_t most) const;
+  /// Takes the token that such a column guesses.
+  void add_guess(std::uint32_t token);
   /// Return the rows of the sequence in its pass.
   std::uint32_t n_pass_rows() const { return n_rows_ + n_guesses_; }
   std::uint32_t n_hidden() const { return n_hidden_; }

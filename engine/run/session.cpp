@@ -36,6 +36,7 @@ struct Session::Impl {
   bool open = false;  // the plan is made
   Error error;
   bool in_pass = false;
+  bool guesses = false;         // the pass is one of the first layers, whose logits are guesses
   std::uint32_t n_columns = 0;  // in the pass
   std::uint32_t current = 0;    // the sequence of the last step
   std::uint32_t turn = 0;       // the sequence that is asked first
@@ -46,6 +47,8 @@ struct Session::Impl {
   Step fail(const Error& e);
   Step run();
   bool begin_pass();
+  bool begin_guessing(std::uint32_t most);
+  void begin(std::uint32_t layers);
   Status end_pass();
   void drop_pass();
   /// Return sequence `id`. find() fails with bad_state before the model is open, or bad_argument; at() returns an empty
@@ -182,6 +185,7 @@ bool Session::Impl::begin_pass() {
   const auto is_decoding = [](const Sequence& s) { return s.state() == Sequence::State::feeding && s.n_unfed() == 1; };
   const auto decoding = static_cast<std::size_t>(std::ranges::count_if(model.sequences, is_decoding));
   std::size_t free = model.columns.size() - std::min(decoding, model.columns.size());  // for guesses
+  if (decoding != 0 && begin_guessing(static_cast<std::uint32_t>(free / decoding))) return true;
   for (const bool prompts : {false, true}) {
     for (std::uint32_t i = 0; i < n; ++i) {
       Sequence& sequence = model.sequences[(turn + i) % n];
@@ -199,19 +203,49 @@ bool Session::Impl::begin_pass() {
   }
   if (n_columns == 0) return false;
   turn = (turn + 1) % n;
-  work = Work::embed;
-  model.in_pass = model.columns.first(n_columns);
-  model.pass.begin(model.in_pass);
-  in_pass = true;
+  begin(model.config.n_layers);
   return true;
 }
 
+/// Begins a pass of the model's first layers, which guesses a token for every sequence that wants one, at most `most`
+/// in front of its next pass. What such a pass writes to a sequence's memory, the next pass writes again.
+bool Session::Impl::begin_guessing(std::uint32_t most) {
+  if (model.guess_layers == 0) return false;
+  n_columns = 0;
+  for (const Sequence& sequence : model.sequences) {
+    const std::optional<Column> column = sequence.guessing(most);
+    if (column && n_columns < model.columns.size()) model.columns[n_columns++] = *column;
+  }
+  guesses = n_columns != 0;
+  if (guesses) begin(model.guess_layers);
+  return guesses;
+}
+
+void Session::Impl::begin(std::uint32_t layers) {
+  work = Work::embed;
+  model.in_pass = model.columns.first(n_columns);
+  model.pass.begin(model.in_pass, layers);
+  in_pass = true;
+}
+
 void Session::Impl::drop_pass() {
-  in_pass = false;
+  in_pass = guesses = false;
   model.in_pass = {};
 }
 
 Status Session::Impl::end_pass() {
+  if (guesses) {
+    const std::uint32_t vocab_size = model.config.vocab_size;
+    for (std::uint32_t i = 0; i < n_columns; ++i) {
+      Sequence& sequence = model.sequences[model.columns[i].sequence];
+      const std::optional<Column> still = sequence.guessing(model.guesses);
+      if (!still || still->position != model.columns[i].position || still->token != model.columns[i].token) continue;
+      const float* const row = model.pass.logits().data() + std::size_t{i} * vocab_size;
+      sequence.add_guess(model.kernels->argmax(row, vocab_size));
+    }
+    drop_pass();
+    return {};
+  }
   drop_pass();
   for (Sequence& sequence : model.sequences) {
     if (sequence.state() == Sequence::State::passing) QSF_TRY(sequence.leave(model));
@@ -223,8 +257,11 @@ Status Session::Impl::end_pass() {
 /// vain.
 void Session::Impl::stop(Sequence& sequence, End why) {
   sequence.stop(model.memory, why);
-  const auto is_in_pass = [](const Sequence& other) { return other.state() == Sequence::State::passing; };
-  if (std::ranges::none_of(model.sequences, is_in_pass)) drop_pass();
+  const auto is_wanted = [&](const Column& column) {
+    const Sequence& of = model.sequences[column.sequence];
+    return of.state() == Sequence::State::passing || (guesses && !of.is_idle());
+  };
+  if (std::ranges::none_of(model.in_pass, is_wanted)) drop_pass();
 }
 
 Result<Sequence*> Session::Impl::find(std::uint32_t id) {
@@ -268,7 +305,9 @@ Status Session::rewind(std::uint32_t n, std::uint32_t sequence) {
   return found->rewind(impl_->model.memory, n);
 }
 
-std::uint32_t Session::guesses_wanted(std::uint32_t sequence) const { return impl_->at(sequence).guesses_wanted(); }
+std::uint32_t Session::guesses_wanted(std::uint32_t sequence) const {
+  return impl_->at(sequence).guesses_wanted(GuessSource::host);
+}
 
 void Session::guess(std::span<const std::uint32_t> tokens, std::uint32_t sequence) {
   if (const auto found = impl_->find(sequence)) (*found)->give(tokens);

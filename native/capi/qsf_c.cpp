@@ -112,7 +112,7 @@ Result<HostOptions> host_options(const QSFConfig& config) {
     return make_error(ErrorCode::bad_argument, "{} MiB of available memory are out of range", config.least_megabytes);
   }
   options.monitor.least = static_cast<std::uint64_t>(config.least_megabytes) << 20;
-  set_speculation(config.speculate, kUsualGuesses, options);
+  QSF_TRY(set_speculation(config.speculate, kUsualGuesses, options));
   options.open.text_bytes = static_cast<std::uint32_t>(config.text_bytes);
   options.open.logprobs = config.logprobs >= 0;
   options.open.isa = isa_from_environment();

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <span>
 
+#include "converter/types/written_type.h"
 #include "native/made/open_model.h"
 #include "qsf/base/budget.h"
 #include "qsf/base/try.h"
@@ -12,6 +14,7 @@ namespace qsf {
 namespace {
 
 constexpr std::uint32_t kUsualContext = 2048;
+constexpr std::string_view kUsualDraftType = "q4_0";  // docs/notes/2026-11-29-guesses-of-its-own.md
 
 /// Returns an error as the draft's.
 Error of_draft(const Error& error) { return make_error(error.code, "the draft model: {}", error.sentence); }
@@ -23,7 +26,8 @@ HostOptions options_of_draft(const HostOptions& options) {
   out.pin = options.pin;
   out.deepen = false;  // at most half of the budget is the draft's
   out.source = options.source;
-  out.source.kind = out.source.quant_type = {};  // of the model
+  out.source.kind = {};  // of the model
+  out.source.quant_type = options.draft_type;
   out.open.isa = options.open.isa;
   out.open.sequences = options.open.sequences;
   out.open.text_bytes = 1;  // it has no conversations
@@ -32,9 +36,33 @@ HostOptions options_of_draft(const HostOptions& options) {
 
 }  // namespace
 
-void set_speculation(std::string_view what, std::uint32_t most, HostOptions& options) {
-  options.open.guesses = what == kGuessedByNone ? 0 : most;
-  options.draft = what == kGuessedByNone || what == kGuessedByText ? std::string_view() : what;
+Status set_speculation(std::string_view what, std::uint32_t most, HostOptions& options) {
+  const std::size_t colon = what.find(':');
+  const std::string_view name = what.substr(0, colon);
+  const std::string_view argument = colon == what.npos ? std::string_view() : what.substr(colon + 1);
+  const auto kind = static_cast<std::size_t>(std::ranges::find(kSpeculation, name) - kSpeculation.begin());
+  enum Kind : std::size_t { none, ngram, layers, lowbit };
+  OpenOptions& open = options.open;
+  open.guesses = kind == none ? 0 : most;
+  open.guess_by_layers = kind == layers;
+  open.guess_layers = 0;
+  options.draft = options.draft_type = {};
+  if (kind == layers && colon != what.npos) {
+    const auto read = std::from_chars(argument.data(), argument.data() + argument.size(), open.guess_layers);
+    if (read.ec != std::errc() || read.ptr != argument.data() + argument.size() || open.guess_layers == 0) {
+      return make_error(ErrorCode::bad_argument, "layers:{:.40} names no number of layers", argument);
+    }
+  } else if (kind == lowbit) {
+    options.draft_type = colon == what.npos ? kUsualDraftType : argument;
+    if (!convert::written_id(options.draft_type)) {
+      return make_error(ErrorCode::bad_argument, "there is no type '{:.60}'", options.draft_type);
+    }
+  } else if (kind == none || kind == ngram) {
+    if (colon != what.npos) return make_error(ErrorCode::bad_argument, "{} takes no argument: {:.60}", name, what);
+  } else if (kind == kSpeculation.size()) {
+    options.draft = what;
+  }
+  return {};
 }
 
 Draft::Draft(std::unique_ptr<Host> host, std::uint64_t bytes, std::uint32_t sequences)
@@ -44,11 +72,12 @@ Draft::Draft(std::unique_ptr<Host> host, std::uint64_t bytes, std::uint32_t sequ
   vocab_size_ = s.vocab_size;
 }
 
-Result<std::unique_ptr<Draft>> Draft::open(const HostOptions& options, const std::atomic<bool>& cancel) {
+Result<std::unique_ptr<Draft>> Draft::open(const std::string& model, const HostOptions& options,
+                                           const std::atomic<bool>& cancel) {
   HostOptions own = options_of_draft(options);
   SourceOptions finding = own.source;
   finding.budget = options.budget;
-  const Result<FoundModel> found = find_model(std::string(options.draft), finding);
+  const Result<FoundModel> found = find_model(options.draft.empty() ? model : std::string(options.draft), finding);
   if (!found) return of_draft(found.error());
   // A plan states the budget that keeps all weights, and reads none of them.
   own.open.max_seq_len = options.open.max_seq_len != 0 ? options.open.max_seq_len : kUsualContext;

@@ -1,6 +1,7 @@
 // A draft: a second, smaller model, which guesses the tokens that a model will choose.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -12,17 +13,20 @@
 
 namespace qsf {
 
-/// Who guesses tokens, as a text: none, ngram, or the place of a draft as Host::open() takes models.
-inline constexpr std::string_view kGuessedByNone = "none", kGuessedByText = "ngram";
+/// The kinds of guessing that have names. Any other text is the place of a draft, as Host::open() takes models.
+inline constexpr std::array<std::string_view, 4> kSpeculation{"none", "ngram", "layers", "lowbit"};
 inline constexpr std::uint32_t kUsualGuesses = 7;  // of a pass
-/// Sets the options of guesses by such a text, with at most `most` of them in a pass.
-void set_speculation(std::string_view what, std::uint32_t most, HostOptions& options);
+/// Sets the options of guesses by such a text, with at most `most` of them in a pass: "layers" or "layers:N" for the
+/// model's first N, "lowbit" or "lowbit:TYPE" for a draft that is the model itself in a format of fewer bits. Returns
+/// bad_argument for a number or a format that does not exist.
+Status set_speculation(std::string_view what, std::uint32_t most, HostOptions& options);
 
 class Draft {
  public:
-  /// Opens HostOptions::draft in a part of the budget: as much as keeps its weights in memory, at most half. Its
+  /// Opens the draft of a model in a part of the budget: as much as keeps its weights in memory, at most half. Its
   /// context is the one that is asked for, or up to 2,048 tokens. Errors: those of Host::open(), as the draft's.
-  static Result<std::unique_ptr<Draft>> open(const HostOptions& options, const std::atomic<bool>& cancel);
+  static Result<std::unique_ptr<Draft>> open(const std::string& model, const HostOptions& options,
+                                             const std::atomic<bool>& cancel);
 
   Session& session() { return host_->session(); }
   /// Returns the draft's part of the budget, in bytes.

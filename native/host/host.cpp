@@ -58,8 +58,8 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOpt
   }
   HostOptions rest = options;
   std::unique_ptr<Draft> draft;
-  if (!options.draft.empty()) {
-    QSF_LET(opened, Draft::open(options, cancel));
+  if (!options.draft.empty() || !options.draft_type.empty()) {
+    QSF_LET(opened, Draft::open(model, options, cancel));
     draft = std::move(opened);
     rest.open.guess_source = GuessSource::host;
     rest.open.host_bytes = draft->bytes();

@@ -38,6 +38,7 @@ struct HostOptions {
   bool deepen = true;                 // deepen the ring if reads past the page cache take long
   KernelSpeeds* kernels = nullptr;    // use the fastest kernels for products, and measure those that are not settled
   std::string_view draft;             // the place of a model that guesses tokens, read while opening; empty: none
+  std::string_view draft_type;        // such a model is the model itself in this format, if it has no other place
   MonitorOptions monitor;             // of the memory that is available; needs a policy of positions
   SourceOptions source;
   OpenOptions open;  // the host sets workers, cancel, mapped, watched, vouched, guess_source and host_bytes

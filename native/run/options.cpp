@@ -29,7 +29,6 @@ constexpr const char* kSamplingGroup = "Sampling";
 
 constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
 constexpr std::array<std::string_view, 2> kReasoning{"show", "hide"};
-constexpr std::array kSpeculation{kGuessedByNone, kGuessedByText};
 
 /// Names that llama.cpp's programs have for options, in addition to the options' own names.
 constexpr std::array kWords{Word{"-ctk", "--cache-type-k"}, Word{"-ctv", "--cache-type-v"},
@@ -122,7 +121,8 @@ class Table {
            "Tokens of context; 0: as many as fit after all weights, or a few while these are streamed");
     choice(text("--speculate", w_.speculate,
                 "Guess tokens ahead, which changes no text: " + joined(kSpeculation) +
-                    ", or a model; ngram: as after earlier occurrences of the last tokens; a model with the same "
+                    ", or a model; ngram: as after earlier occurrences of the last tokens; layers or layers:N: by the "
+                    "model's first layers; lowbit or lowbit:TYPE: by the model in fewer bits; a model with the same "
                     "vocabulary: as it would go on",
                 "KIND"),
            kSpeculation);
@@ -307,7 +307,9 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   o.shows_thoughts = words.reasoning == kReasoning[0];
   if (words.speculate.empty()) return refuse("--speculate is " + joined(kSpeculation) + " or a model");
   o.speculate = words.speculate;
-  set_speculation(o.speculate, o.host.open.guesses, o.host);
+  if (const Status set = set_speculation(o.speculate, o.host.open.guesses, o.host); !set) {
+    return refuse("--speculate: " + std::string(set.error().sentence));
+  }
   if (table.prompt->count() > 0) o.prompt = words.prompt;
   o.as_message = table.message->count() > 0;
   if (o.as_message && o.prompt) return refuse("--message and --prompt exclude each other");

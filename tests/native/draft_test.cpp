@@ -147,6 +147,65 @@ TEST(Draft, IsRefusedWithASentence) {
   EXPECT_EQ(run({program("qsf-run"), stories("8bit"), "--prompt", "x", "--speculate", ""}).code, 2);
 }
 
+// The model itself guesses, by its first layers or in fewer bits.
+TEST(OwnGuesses, ChangeNoBit) {
+  const TempDir dir;
+  const std::string own = stories("8bit"), gguf = dir / "stories.gguf";
+  ASSERT_EQ(run({program("qsf-convert"), source_dir() + "/models/stories", gguf, "--quant-type", "q8_0"}).code, 0);
+  struct Case {
+    std::string model;
+    const char* kind;
+    bool draws;
+    std::vector<std::string> more;
+    std::uint32_t least_right;
+  };
+  const Case cases[] = {
+      {own, "layers", false, {}, 1},
+      {own, "layers:4", true, {"--stream-all"}, 5},
+      {own, "layers:4", false, {"--ram-budget", "5.5", "--guesses", "15"}, 5},
+      {gguf, "lowbit:q2_k", true, {}, 10},
+      {gguf, "lowbit", false, {"--stream-all", "--threads", "2"}, 30},
+  };
+  for (const Case& c : cases) {
+    const auto written = [&](std::vector<std::string> arguments) {
+      arguments.insert(arguments.end(), {"--cache", "none"});
+      return c.draws ? drawn_by(c.model, arguments) : made(c.model, arguments).receipt;
+    };
+    std::vector<std::string> arguments{"--speculate", c.kind};
+    arguments.insert(arguments.end(), c.more.begin(), c.more.end());
+    const Json receipt = written(arguments), expected = written({});
+    for (const char* field : {"generated_tokens", "text", "logits_hash"}) {
+      EXPECT_EQ(receipt.at(field), expected.at(field)) << c.kind << " " << Json(c.more).dump();
+    }
+    EXPECT_GE(receipt.at("guesses").at("right"), c.least_right) << c.kind;
+    EXPECT_EQ(receipt.at("guesses").contains("draft"), std::string_view(c.kind).starts_with("lowbit")) << c.kind;
+  }
+}
+
+TEST(OwnGuesses, AreRefusedWithASentence) {
+  struct Case {
+    std::string model;
+    const char* kind;
+    int code;
+    const char* sentence;
+  };
+  const Case cases[] = {
+      {stories("8bit"), "layers:0", 2, "layers:0 names no number of layers"},
+      {stories("8bit"), "layers:", 2, "layers: names no number of layers"},
+      {stories("8bit"), "layers:3x", 2, "layers:3x names no number of layers"},
+      {stories("8bit"), "layers:99", 1, "guess_layers is 99, but the model has "},
+      {stories("8bit"), "lowbit:q9", 2, "there is no type 'q9'"},
+      {stories("8bit"), "none:1", 2, "none takes no argument: none:1"},
+      {stories("8bit"), "lowbit", 1, "the draft model: a .qsf file keeps its types"},
+      {data("mamba2"), "layers", 1, "cannot go back over wrong guesses"},
+  };
+  for (const Case& c : cases) {
+    const Ran ran = run({program("qsf-run"), c.model, "--prompt", "x", "--speculate", c.kind, "--cache", "none"});
+    EXPECT_EQ(ran.code, c.code) << c.kind;
+    EXPECT_NE(ran.err.find(c.sentence), std::string::npos) << ran.err;
+  }
+}
+
 TEST(Draft, GuessesForTheCApi) {
   const auto text = [](const char* what) {
     QSFConfig* const config = qsf_config_default();
@@ -166,6 +225,8 @@ TEST(Draft, GuessesForTheCApi) {
   EXPECT_GT(plain.size(), 40u);
   EXPECT_EQ(text(stories("q2_k").c_str()), plain);
   EXPECT_EQ(text("ngram"), plain);
+  EXPECT_EQ(text("layers:3"), plain);
+  EXPECT_EQ(text("layers:x"), "layers:x names no number of layers");
   EXPECT_EQ(text(data("llama").c_str()).rfind("the draft model has another vocabulary: ", 0), 0u);
 }
 

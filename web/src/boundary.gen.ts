@@ -136,6 +136,10 @@ export interface OpenOptions {
   sequences: number;
   /** Most tokens that a pass guesses ahead from earlier occurrences of the last tokens. The text stays the same; a right guess saves a pass. Takes a row of logits for each. Default 0; a whole number from 0 to 15. */
   guesses: number;
+  /** With guesses: the first layers of the model and its head guess tokens, in place of earlier occurrences. Their weights are resident first. Default false. */
+  guessByLayers: boolean;
+  /** With guessByLayers: the number of these layers; 0: a quarter of the layers. Default 0; a whole number from 0 to 65535. */
+  guessLayers: number;
   /** Columns of a pass; 0: the plan's choice. Default 0; a whole number from 0 to 4096. */
   chunk: number;
   /** Slots of the ring; 0: the plan's choice. Default 0; a whole number from 0 to 64. */
@@ -168,6 +172,8 @@ export const openOptions: OptionRules<OpenOptions> = {
   maxSeqLen: { type: 'u32', fallback: 0, least: 0, most: 16777216 },
   sequences: { type: 'u32', fallback: 1, least: 1, most: 64 },
   guesses: { type: 'u32', fallback: 0, least: 0, most: 15 },
+  guessByLayers: { type: 'flag', fallback: false, least: 0, most: 1 },
+  guessLayers: { type: 'u32', fallback: 0, least: 0, most: 65535 },
   chunk: { type: 'u32', fallback: 0, least: 0, most: 4096 },
   ringSlots: { type: 'u32', fallback: 0, least: 0, most: 64 },
   streamAll: { type: 'flag', fallback: false, least: 0, most: 1 },

@@ -11,8 +11,9 @@ inline constexpr std::uint32_t kMostGuesses = 15;
 
 /// Who guesses the tokens that Prompt::expected does not have.
 enum class GuessSource : std::uint8_t {
-  text,  // the engine, from earlier occurrences of the last tokens
-  host,  // the host, by Session::guess()
+  text,    // the engine, from earlier occurrences of the last tokens
+  host,    // the host, by Session::guess()
+  layers,  // the engine, by the first layers of the model and its head
 };
 
 /// The first `n` tokens are expected next. Those after one that is not in the vocabulary are not taken.
