@@ -5,9 +5,7 @@
 #include <optional>
 
 #include "qsf/base/try.h"
-#include "run/model.h"
-#include "run/opening.h"
-#include "run/saved.h"
+#include "run/session_impl.h"
 
 namespace qsf {
 namespace {
@@ -24,40 +22,6 @@ std::optional<Sha256Digest> read_digest(std::string_view text) {
 }
 
 }  // namespace
-
-struct Session::Impl {
-  static constexpr std::size_t kArenaBytes = 10240;
-  enum class Phase : std::uint8_t { opening, ready, preloading, failed };
-
-  Arena arena;
-  Opening opening;
-  Model model;
-  Phase phase = Phase::opening;
-  bool open = false;  // the plan is made
-  Error error;
-  bool in_pass = false;
-  bool guesses = false;         // the pass is one of the first layers, whose logits are guesses
-  std::uint32_t n_columns = 0;  // in the pass
-  std::uint32_t current = 0;    // the sequence of the last step
-  std::uint32_t turn = 0;       // the sequence that is asked first
-  Work work = Work::embed;
-  Saving saving;
-  Restoring restoring;
-
-  Step fail(const Error& e);
-  Step run();
-  bool begin_pass();
-  bool begin_guessing(std::uint32_t most);
-  void begin(std::uint32_t layers);
-  Status end_pass();
-  void drop_pass();
-  /// Return sequence `id`. find() fails with bad_state before the model is open, or bad_argument; at() returns an empty
-  /// sequence.
-  Result<Sequence*> find(std::uint32_t id);
-  const Sequence& at(std::uint32_t id) const;
-  void stop(Sequence& sequence, End why);
-  Status resume();
-};
 
 std::string_view instruction_set(std::size_t index) {
   const std::span<const Kernels* const> available = available_kernels();
@@ -174,94 +138,6 @@ Step Session::Impl::run() {
     return step;
   }
   return begin_pass() ? Step::working : Step::ready;
-}
-
-/// Collects columns of every sequence that has tokens to feed: first sequences with one token, which decode, then the
-/// others.
-bool Session::Impl::begin_pass() {
-  const auto n = static_cast<std::uint32_t>(model.sequences.size());
-  std::uint32_t rows = 0, hidden = 0;
-  n_columns = 0;
-  const auto is_decoding = [](const Sequence& s) { return s.state() == Sequence::State::feeding && s.n_unfed() == 1; };
-  const auto decoding = static_cast<std::size_t>(std::ranges::count_if(model.sequences, is_decoding));
-  std::size_t free = model.columns.size() - std::min(decoding, model.columns.size());  // for guesses
-  if (decoding != 0 && begin_guessing(static_cast<std::uint32_t>(free / decoding))) return true;
-  for (const bool prompts : {false, true}) {
-    for (std::uint32_t i = 0; i < n; ++i) {
-      Sequence& sequence = model.sequences[(turn + i) % n];
-      if (sequence.state() != Sequence::State::feeding || (sequence.n_unfed() > 1) != prompts) continue;
-      const auto guesses = static_cast<std::uint32_t>(std::min<std::size_t>(model.guesses, free));
-      const std::uint32_t entered = sequence.enter(model.columns.subspan(n_columns), guesses, rows, hidden);
-      n_columns += entered;
-      if (sequence.state() != Sequence::State::passing) continue;
-      if (!prompts) free -= entered - 1;
-      rows += sequence.n_pass_rows();
-      hidden += sequence.n_hidden();
-      if (n_columns == model.columns.size()) break;
-    }
-    if (n_columns == model.columns.size()) break;
-  }
-  if (n_columns == 0) return false;
-  turn = (turn + 1) % n;
-  begin(model.config.n_layers);
-  return true;
-}
-
-/// Begins a pass of the model's first layers, which guesses a token for every sequence that wants one, at most `most`
-/// in front of its next pass. What such a pass writes to a sequence's memory, the next pass writes again.
-bool Session::Impl::begin_guessing(std::uint32_t most) {
-  if (model.guess_layers == 0) return false;
-  n_columns = 0;
-  for (const Sequence& sequence : model.sequences) {
-    const std::optional<Column> column = sequence.guessing(most);
-    if (column && n_columns < model.columns.size()) model.columns[n_columns++] = *column;
-  }
-  guesses = n_columns != 0;
-  if (guesses) begin(model.guess_layers);
-  return guesses;
-}
-
-void Session::Impl::begin(std::uint32_t layers) {
-  work = Work::embed;
-  model.in_pass = model.columns.first(n_columns);
-  model.pass.begin(model.in_pass, layers);
-  in_pass = true;
-}
-
-void Session::Impl::drop_pass() {
-  in_pass = guesses = false;
-  model.in_pass = {};
-}
-
-Status Session::Impl::end_pass() {
-  if (guesses) {
-    const std::uint32_t vocab_size = model.config.vocab_size;
-    for (std::uint32_t i = 0; i < n_columns; ++i) {
-      Sequence& sequence = model.sequences[model.columns[i].sequence];
-      const std::optional<Column> still = sequence.guessing(model.guesses);
-      if (!still || still->position != model.columns[i].position || still->token != model.columns[i].token) continue;
-      const float* const row = model.pass.logits().data() + std::size_t{i} * vocab_size;
-      sequence.add_guess(model.kernels->argmax(row, vocab_size));
-    }
-    drop_pass();
-    return {};
-  }
-  drop_pass();
-  for (Sequence& sequence : model.sequences) {
-    if (sequence.state() == Sequence::State::passing) QSF_TRY(sequence.leave(model));
-  }
-  return {};
-}
-
-/// Stops a sequence. The pass continues while it has columns of other sequences, and computes the stopped one's in
-/// vain.
-void Session::Impl::stop(Sequence& sequence, End why) {
-  sequence.stop(model.memory, why);
-  const auto is_wanted = [&](const Column& column) {
-    const Sequence& of = model.sequences[column.sequence];
-    return of.state() == Sequence::State::passing || (guesses && !of.is_idle());
-  };
-  if (std::ranges::none_of(model.in_pass, is_wanted)) drop_pass();
 }
 
 Result<Sequence*> Session::Impl::find(std::uint32_t id) {

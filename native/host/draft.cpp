@@ -5,7 +5,6 @@
 #include <charconv>
 #include <span>
 
-#include "converter/types/written_type.h"
 #include "native/made/open_model.h"
 #include "qsf/base/budget.h"
 #include "qsf/base/try.h"
@@ -54,9 +53,6 @@ Status set_speculation(std::string_view what, std::uint32_t most, HostOptions& o
     }
   } else if (kind == lowbit) {
     options.draft_type = colon == what.npos ? kUsualDraftType : argument;
-    if (!convert::written_id(options.draft_type)) {
-      return make_error(ErrorCode::bad_argument, "there is no type '{:.60}'", options.draft_type);
-    }
   } else if (kind == none || kind == ngram) {
     if (colon != what.npos) return make_error(ErrorCode::bad_argument, "{} takes no argument: {:.60}", name, what);
   } else if (kind == kSpeculation.size()) {

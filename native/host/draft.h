@@ -18,7 +18,7 @@ inline constexpr std::array<std::string_view, 4> kSpeculation{"none", "ngram", "
 inline constexpr std::uint32_t kUsualGuesses = 7;  // of a pass
 /// Sets the options of guesses by such a text, with at most `most` of them in a pass: "layers" or "layers:N" for the
 /// model's first N, "lowbit" or "lowbit:TYPE" for a draft that is the model itself in a format of fewer bits. Returns
-/// bad_argument for a number or a format that does not exist.
+/// bad_argument for a number that does not exist.
 Status set_speculation(std::string_view what, std::uint32_t most, HostOptions& options);
 
 class Draft {

@@ -194,7 +194,7 @@ TEST(OwnGuesses, AreRefusedWithASentence) {
       {stories("8bit"), "layers:", 2, "layers: names no number of layers"},
       {stories("8bit"), "layers:3x", 2, "layers:3x names no number of layers"},
       {stories("8bit"), "layers:99", 1, "guess_layers is 99, but the model has "},
-      {stories("8bit"), "lowbit:q9", 2, "there is no type 'q9'"},
+      {source_dir() + "/models/stories", "lowbit:q9", 1, "the draft model: there is no type 'q9'"},
       {stories("8bit"), "none:1", 2, "none takes no argument: none:1"},
       {stories("8bit"), "lowbit", 1, "the draft model: a .qsf file keeps its types"},
       {data("mamba2"), "layers", 1, "cannot go back over wrong guesses"},

@@ -1,0 +1,98 @@
+// The passes of a session: those of all layers, and those of the first layers, which guess tokens.
+#include <algorithm>
+#include <optional>
+
+#include "qsf/base/try.h"
+#include "run/session_impl.h"
+
+namespace qsf {
+
+/// Collects columns of every sequence that has tokens to feed: first sequences with one token, which decode, then the
+/// others.
+bool Session::Impl::begin_pass() {
+  const auto n = static_cast<std::uint32_t>(model.sequences.size());
+  std::uint32_t rows = 0, hidden = 0;
+  n_columns = 0;
+  const auto is_decoding = [](const Sequence& s) { return s.state() == Sequence::State::feeding && s.n_unfed() == 1; };
+  const auto decoding = static_cast<std::size_t>(std::ranges::count_if(model.sequences, is_decoding));
+  std::size_t free = model.columns.size() - std::min(decoding, model.columns.size());  // for guesses
+  if (decoding != 0 && begin_guessing(static_cast<std::uint32_t>(free / decoding))) return true;
+  for (const bool prompts : {false, true}) {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      Sequence& sequence = model.sequences[(turn + i) % n];
+      if (sequence.state() != Sequence::State::feeding || (sequence.n_unfed() > 1) != prompts) continue;
+      const auto guesses = static_cast<std::uint32_t>(std::min<std::size_t>(model.guesses, free));
+      const std::uint32_t entered = sequence.enter(model.columns.subspan(n_columns), guesses, rows, hidden);
+      n_columns += entered;
+      if (sequence.state() != Sequence::State::passing) continue;
+      if (!prompts) free -= entered - 1;
+      rows += sequence.n_pass_rows();
+      hidden += sequence.n_hidden();
+      if (n_columns == model.columns.size()) break;
+    }
+    if (n_columns == model.columns.size()) break;
+  }
+  if (n_columns == 0) return false;
+  turn = (turn + 1) % n;
+  begin(model.config.n_layers);
+  return true;
+}
+
+/// Begins a pass of the model's first layers, which guesses a token for every sequence that wants one, at most `most`
+/// in front of its next pass. What such a pass writes to a sequence's memory, the next pass writes again.
+bool Session::Impl::begin_guessing(std::uint32_t most) {
+  if (model.guess_layers == 0) return false;
+  n_columns = 0;
+  for (const Sequence& sequence : model.sequences) {
+    const std::optional<Column> column = sequence.guessing(most);
+    if (column && n_columns < model.columns.size()) model.columns[n_columns++] = *column;
+  }
+  guesses = n_columns != 0;
+  if (guesses) begin(model.guess_layers);
+  return guesses;
+}
+
+void Session::Impl::begin(std::uint32_t layers) {
+  work = Work::embed;
+  model.in_pass = model.columns.first(n_columns);
+  model.pass.begin(model.in_pass, layers);
+  in_pass = true;
+}
+
+void Session::Impl::drop_pass() {
+  in_pass = guesses = false;
+  model.in_pass = {};
+}
+
+Status Session::Impl::end_pass() {
+  if (guesses) {
+    const std::uint32_t vocab_size = model.config.vocab_size;
+    for (std::uint32_t i = 0; i < n_columns; ++i) {
+      Sequence& sequence = model.sequences[model.columns[i].sequence];
+      const std::optional<Column> still = sequence.guessing(model.guesses);
+      if (!still || still->position != model.columns[i].position || still->token != model.columns[i].token) continue;
+      const float* const row = model.pass.logits().data() + std::size_t{i} * vocab_size;
+      sequence.add_guess(model.kernels->argmax(row, vocab_size));
+    }
+    drop_pass();
+    return {};
+  }
+  drop_pass();
+  for (Sequence& sequence : model.sequences) {
+    if (sequence.state() == Sequence::State::passing) QSF_TRY(sequence.leave(model));
+  }
+  return {};
+}
+
+/// Stops a sequence. The pass continues while it has columns of other sequences, and computes the stopped one's in
+/// vain.
+void Session::Impl::stop(Sequence& sequence, End why) {
+  sequence.stop(model.memory, why);
+  const auto is_wanted = [&](const Column& column) {
+    const Sequence& of = model.sequences[column.sequence];
+    return of.state() == Sequence::State::passing || (guesses && !of.is_idle());
+  };
+  if (std::ranges::none_of(model.in_pass, is_wanted)) drop_pass();
+}
+
+}  // namespace qsf
