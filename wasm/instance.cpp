@@ -22,8 +22,20 @@ constexpr std::size_t kCallsRoom = 16 * 1024;
 
 Status Instance::open(std::uint64_t budget, std::uint64_t file_size, bool vouched, std::optional<KvType> kv,
                       const OpenOptions& given) {
+  OpenOptions options = given;
+  options.kv = kv;
+  options.vouched = vouched;
+  if (draft_ != nullptr) {
+    options.guess_source = GuessSource::host;
+    options.draft_bytes = draft_->opening_->budget();
+    if (options.guesses == 0) options.guesses = kUsualGuesses;
+  }
+  return begin(budget, file_size, options);
+}
+
+Status Instance::begin(std::uint64_t budget, std::uint64_t file_size, const OpenOptions& given) {
   if (arena_ == nullptr) {
-    const auto size = static_cast<std::size_t>(Budget::within(budget, kHostReserve).arena());
+    const auto size = static_cast<std::size_t>(Budget::within(budget, kHostReserve + given.draft_bytes).arena());
     void* block = size != 0 ? std::aligned_alloc(kAlignment, size) : nullptr;
     if (block == nullptr) {
       return make_error(ErrorCode::budget_too_small, "a budget of {} bytes leaves no room for an arena", budget);
@@ -32,8 +44,6 @@ Status Instance::open(std::uint64_t budget, std::uint64_t file_size, bool vouche
     arena_size_ = size;
   }
   OpenOptions options = given;
-  options.kv = kv;
-  options.vouched = vouched;
   options.workers = threads_.workers();
   QSF_LET(opened, open_session({arena_.get(), arena_size_}, file_size, options));
   session_ = opened;
@@ -49,8 +59,48 @@ Status Instance::open(std::uint64_t budget, std::uint64_t file_size, bool vouche
   guided_.reset();
   lists_.clear();
   request_.reset();
+  guesses_.reset();
   return {};
 }
+
+void Instance::use_draft(Instance& draft) {
+  draft_ = &draft;
+  draft.threads_.share(threads_);
+}
+
+Result<bool> Instance::open_draft(std::uint64_t budget, std::uint64_t file_size, bool vouched, bool again,
+                                  const OpenOptions& model) {
+  if (again && opening_) {
+    opening_->planned(session_->stats());
+  } else {
+    opening_.emplace(budget, model);
+  }
+  OpenOptions options = opening_->options();
+  options.vouched = vouched;
+  arena_.reset();
+  QSF_TRY(begin(opening_->budget(), file_size, options));
+  return opening_->is_last();
+}
+
+Status Instance::check_draft() {
+  QSF_TRY(qsf::check_draft(*session_, draft_->session()));
+  guesses_.emplace(*session_, draft_->session());
+  return {};
+}
+
+Error Instance::draft_note(std::uint32_t i) const {
+  const std::array<Error, 2> notes = draft_notes(*session_, draft_->session());
+  return i < notes.size() ? notes[i] : Error();
+}
+
+Result<bool> Instance::begin_guess() {
+  if (!guesses_) return false;
+  QSF_LET(begun, guesses_->begin());
+  if (begun) draft_->threads_.begun();
+  return begun;
+}
+
+bool Instance::take_guess() { return guesses_->take(draft_->unread_ ? draft_->unread_->step : Step::ready); }
 
 /// Takes several steps in a call and between readings of the clock, because each of the two costs as much as a small
 /// step.
@@ -62,6 +112,7 @@ Step Instance::step() {
     session_->stop(*guided_);
     return Step::error;
   }
+  threads_.stepping();
   const double begin = emscripten_get_now();
   double now = begin;
   Step step = session_->step();

@@ -21,6 +21,7 @@
 #include "qsf/chat/conversation.h"
 #include "qsf/chat/guide.h"
 #include "qsf/engine.h"
+#include "qsf/run/draft.h"
 #include "wasm/convert.h"
 #include "wasm/sampler_lists.h"
 #include "wasm/workers.h"
@@ -76,6 +77,13 @@ class Instance {
   Status open(std::uint64_t budget, std::uint64_t file_size, bool vouched, std::optional<KvType> kv,
               const OpenOptions& options);
   void close() { threads_.end(); }
+  void use_draft(Instance& draft);
+  Result<bool> open_draft(std::uint64_t budget, std::uint64_t file_size, bool vouched, bool again,
+                          const OpenOptions& options);
+  Status check_draft();
+  Error draft_note(std::uint32_t i) const;
+  Result<bool> begin_guess();
+  bool take_guess();
   Step step();
   std::optional<ReadRequest> next_request();
   std::uint32_t crc32(std::uint32_t at, std::uint32_t size) const;
@@ -130,6 +138,8 @@ class Instance {
     std::uint32_t sequence;
   };
 
+  /// Opens a session. Takes an arena first if there is none.
+  Status begin(std::uint64_t budget, std::uint64_t file_size, const OpenOptions& options);
   /// Returns the options with the sequence's lists.
   SamplerOptions with_lists(const SamplerOptions& numbers, std::uint32_t sequence) const;
   /// Adds the stop strings that are staged from `begin` on to the prompt's, and begins the generation, which may be an
@@ -182,8 +192,11 @@ class Instance {
   };
   std::optional<Calls> calls_;  // rules for the next conversation
   SavedHeaderBytes saved_header_{};
-  std::optional<ReadRequest> request_;  // taken from the session, but not by JavaScript yet
-  std::uint32_t steps_ = 1;             // between two readings of the clock
+  std::optional<ReadRequest> request_;   // taken from the session, but not by JavaScript yet
+  std::uint32_t steps_ = 1;              // between two readings of the clock
+  Instance* draft_ = nullptr;            // of this model
+  std::optional<DraftOpening> opening_;  // of this draft
+  std::optional<DraftGuesses> guesses_;  // by draft_
 };
 
 }  // namespace qsf::wasm

@@ -18,9 +18,13 @@ class Guesser {
     least_ = kLeast;
     source_ = source;
     n_given_ = 0;
+    given_after_ = 0;
   }
-  /// Returns the number of tokens that the host could give for the next pass; 0 if the host is not the source.
-  std::uint32_t wanted() const { return source_ == GuessSource::host ? limit_ : 0; }
+  /// Returns the number of tokens that the host could give for a text of `n_tokens`; 0 if the host is not the source,
+  /// or has given them.
+  std::uint32_t wanted(std::size_t n_tokens) const {
+    return source_ == GuessSource::host && given_after_ != n_tokens ? limit_ : 0;
+  }
   /// Takes the host's guesses for a text of `n_tokens`, the first `n` tokens in the memory after it.
   void give(std::size_t n_tokens, std::uint32_t n) {
     given_after_ = n_tokens;

@@ -1,47 +1,45 @@
-// A draft: a second, smaller model, which guesses the tokens that a model will choose.
+// A draft model as a host in the host.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "native/host/host.h"
+#include "qsf/run/draft.h"
 
 namespace qsf {
 
 /// Who guesses tokens, as a text: none, ngram, or the place of a draft as Host::open() takes models.
 inline constexpr std::string_view kGuessedByNone = "none", kGuessedByText = "ngram";
-inline constexpr std::uint32_t kUsualGuesses = 7;  // of a pass
 /// Sets the options of guesses by such a text, with at most `most` of them in a pass.
 void set_speculation(std::string_view what, std::uint32_t most, HostOptions& options);
 
 class Draft {
  public:
-  /// Opens HostOptions::draft in a part of the budget: as much as keeps its weights in memory, at most half. Its
-  /// context is the one that is asked for, or up to 2,048 tokens. Errors: those of Host::open(), as the draft's.
+  /// Opens HostOptions::draft as DraftOpening says. Errors: those of Host::open(), as the draft's.
   static Result<std::unique_ptr<Draft>> open(const HostOptions& options, const std::atomic<bool>& cancel);
 
   Session& session() { return host_->session(); }
   /// Returns the draft's part of the budget, in bytes.
   std::uint64_t bytes() const { return bytes_; }
-  /// Checks that the draft can guess for this session, and adds sentences about what will not be fast. Errors:
-  /// unsupported for a model whose text cannot be guessed; bad_argument for another vocabulary.
-  Status suits(Session& model, std::vector<std::string>& notes) const;
-  /// Gives guesses to every sequence of the session that wants them. Each of the draft's sequences follows one of the
-  /// session's: it goes back to the tokens that they have in common, and is fed the others. Errors: those of
-  /// Host::next(), as the draft's.
-  Status guess(Session& model);
+  /// Checks that the draft can guess for this session, which it follows from now on, and adds sentences about what will
+  /// not be fast. Errors: those of check_draft().
+  Status follow(Session& model, std::vector<std::string>& notes);
+  /// Gives guesses to every sequence of the session that wants them. Errors: those of Host::next(), as the draft's.
+  Status guess();
 
  private:
-  Draft(std::unique_ptr<Host> host, std::uint64_t bytes, std::uint32_t sequences);
-  Status guess(Session& model, std::uint32_t sequence, std::uint32_t wanted);
+  Draft(std::unique_ptr<Host> host, std::uint64_t bytes) : host_(std::move(host)), bytes_(bytes) {}
+  Status make_guesses();
 
   std::unique_ptr<Host> host_;
   std::uint64_t bytes_;
-  std::uint32_t sequences_, max_seq_len_, vocab_size_;
+  std::optional<DraftGuesses> guesses_;
 };
 
 }  // namespace qsf

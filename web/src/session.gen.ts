@@ -211,6 +211,18 @@ export interface Session {
   ): Failure | undefined;
   /** Ends the threads, because a browser waits for them before it ends their workers. */
   close(): void;
+  /** Makes another session of the module the draft of this one, which must not be open. The draft uses the threads of this one, and must outlive it. */
+  useDraft(draft: Session): void;
+  /** Begins this session as a draft, in a part of the budget of both models, before the other one opens with these options. Plans in the whole budget come first: returns whether this opening is the last one. If it is not, the call follows again once step() has returned ready. */
+  openDraft(budget: number, size: number, vouched: boolean, again: boolean, options: OpenOptions): boolean | Failure;
+  /** Checks that the draft, which is open, can guess for this session, which is open too. */
+  checkDraft(): Failure | undefined;
+  /** Returns sentence i about a draft that will not be fast, without an error's number. After the last, the sentence is empty. */
+  draftNote(i: number): Failure;
+  /** Begins to guess for a sequence that wants guesses. Returns whether there is one. Then the draft has to be stepped, and takeGuess() be called after each of its results. To be called before each step. */
+  beginGuess(): boolean | Failure;
+  /** Takes the result of the draft's last step. Returns whether the guesses are complete. */
+  takeGuess(): boolean;
   /** Steps for about a millisecond, or until a request or a result for the host. */
   step(): Step;
   /** Returns the next request to read, or undefined. */
