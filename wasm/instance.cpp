@@ -34,6 +34,22 @@ Status Instance::open(std::uint64_t budget, std::uint64_t file_size, bool vouche
 }
 
 Status Instance::begin(std::uint64_t budget, std::uint64_t file_size, const OpenOptions& given) {
+  // All other memory of the object is freed before the arena is taken, which may need all that there is.
+  conversation_ = {};
+  answers_ = std::vector<Answer>();
+  of_parts_ = {};
+  unread_.reset();
+  guide_.reset();
+  guide_error_.reset();
+  unfollowed_.reset();
+  calls_.reset();
+  guides_next_ = false;
+  guided_.reset();
+  lists_ = std::vector<std::unique_ptr<Lists>>();
+  request_.reset();
+  guesses_.reset();
+  staging_.reset();
+  staging_size_ = 0;
   if (arena_ == nullptr) {
     const auto size = static_cast<std::size_t>(Budget::within(budget, kHostReserve + given.draft_bytes).arena());
     void* block = size != 0 ? std::aligned_alloc(kAlignment, size) : nullptr;
@@ -47,19 +63,7 @@ Status Instance::begin(std::uint64_t budget, std::uint64_t file_size, const Open
   options.workers = threads_.workers();
   QSF_LET(opened, open_session({arena_.get(), arena_size_}, file_size, options));
   session_ = opened;
-  conversation_ = {};
   answers_ = std::vector<Answer>(options.sequences);
-  of_parts_ = {};
-  unread_.reset();
-  guide_.reset();
-  guide_error_.reset();
-  unfollowed_.reset();
-  calls_.reset();
-  guides_next_ = false;
-  guided_.reset();
-  lists_.clear();
-  request_.reset();
-  guesses_.reset();
   return {};
 }
 
@@ -70,12 +74,13 @@ void Instance::use_draft(Instance& draft) {
 
 Result<bool> Instance::open_draft(std::uint64_t budget, std::uint64_t file_size, bool vouched, bool again,
                                   const OpenOptions& model) {
-  if (again && opening_) {
-    opening_->planned(session_->stats());
-  } else {
+  if (!again || !opening_) {
     opening_.emplace(budget, model);
+  } else if (!opening_->is_last()) {
+    opening_->planned(session_->stats());
   }
   OpenOptions options = opening_->options();
+  options.watched = model.watched;
   options.vouched = vouched;
   arena_.reset();
   QSF_TRY(begin(opening_->budget(), file_size, options));

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 
 import { openOptions } from '../../web/src/boundary.gen.js';
 import type { OpenOptions } from '../../web/src/boundary.gen.js';
@@ -13,7 +13,9 @@ import { checkOptions } from '../../web/src/page/options.js';
 import { chatRequest, generateRequest } from '../../web/src/page/requests.js';
 import type { GenerateOptions, GenerationResult, Progress } from '../../web/src/types.js';
 import { Model } from '../../web/src/worker/model.js';
-import { convert, folder, makerCreator, moduleCreator, program, starters, stories } from './module.js';
+import { installFakeOpfs } from '../web/fake-opfs.js';
+import { FakeServer } from '../web/fake-server.js';
+import { convert, folder, makerCreator, moduleCreator, program, startModule, starters, stories } from './module.js';
 
 const MiB = 1024 * 1024;
 const PROMPTS = ['Once upon a time', 'A cat and a dog went to', 'The sun'];
@@ -52,6 +54,7 @@ let opened: Model[] = [];
 afterEach(async () => {
   for (const model of opened) await model.close();
   opened = [];
+  vi.unstubAllGlobals();
 });
 
 async function open(given: Partial<OpenOptions>, request: Partial<LoadRequest> = {}): Promise<Model> {
@@ -219,6 +222,51 @@ describe('a draft', () => {
     const later = await run(model);
     expect(bitsOf(later)).toEqual(bitsOf(expected));
     expect(later.result.guesses!.right).toBeGreaterThan(15);
+  });
+
+  it.each([true, false])('comes from a server as the model does, with a cache: %s', async (cache) => {
+    const expected = await run(await open({ maxSeqLen: 128 }));
+    installFakeOpfs(Date.now);
+    const servers = [new FakeServer(new Uint8Array(stories()), { chunk: MiB })];
+    servers.push(new FakeServer(new Uint8Array(await small.arrayBuffer()), { chunk: MiB }));
+    const [model, draft] = ['https://models.test/stories.qsf', 'https://drafts.test/small.qsf'];
+    vi.stubGlobal('fetch', (url: string, init?: RequestInit) => servers[url === draft ? 1 : 0]!.fetch(url, init));
+    for (const memory of [16 * MiB, 5.5 * MiB]) {
+      const opened = await open({ maxSeqLen: 128 }, { source: model, draft, memory, cache });
+      const made = await run(opened);
+      expect(bitsOf(made)).toEqual(bitsOf(expected));
+      expect(made.result.guesses!.right).toBeGreaterThan(15);
+      expect(opened.stats().draft!.io.cacheState).toBe(cache ? 'complete' : 'off');
+      expect(warnings.filter((warning) => warning.startsWith('The draft model: '))).toEqual([]);
+      await opened.close();
+    }
+  });
+
+  it('shows the headers for the model to no other server', async () => {
+    const seen: [string, string | null][] = [];
+    const server = new FakeServer(new Uint8Array(stories()), { chunk: MiB });
+    vi.stubGlobal('fetch', (url: string, init?: RequestInit) => {
+      seen.push([new URL(url).host, new Headers(init?.headers).get('Authorization')]);
+      return server.fetch(url, init);
+    });
+    const network = { headers: { authorization: 'secret' } };
+    const source = 'https://models.test/stories.qsf';
+    for (const draft of ['https://models.test/draft.qsf', 'https://drafts.test/draft.qsf'])
+      await (await open({ maxSeqLen: 128 }, { source, draft, network })).close();
+    const headers = (host: string) => new Set(seen.filter(([at]) => at === host).map(([, header]) => header));
+    expect(headers('models.test')).toEqual(new Set(['secret']));
+    expect(headers('drafts.test')).toEqual(new Set([null]));
+  });
+
+  it('can be planned again in all the memory', async () => {
+    const { module } = await startModule(16 * MiB);
+    const [model, draft] = [new module.Session(1, false), new module.Session(1, false)];
+    model.useDraft(draft);
+    const size = small.size;
+    for (let i = 0; i < 3; i++) {
+      expect(draft.openDraft(16 * MiB, size, false, false, checkOptions(openOptions, { sequences: 64 }))).toBe(false);
+      expect(draft.stage(100)).toHaveLength(100);
+    }
   });
 
   it('is refused with a sentence', async () => {

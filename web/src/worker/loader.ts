@@ -205,10 +205,7 @@ export class Loader {
       kept.catch(() => {});
     } else {
       await kept;
-      if (source.isWatched && !this.#watched) {
-        await this.runner.settled();
-        await this.#plan(true);
-      }
+      if (source.isWatched && !this.#watched) await this.#plan(true);
       this.engine.preload();
       await this.runner.run();
     }
@@ -230,7 +227,8 @@ export class Loader {
     this.#watched = watched;
     if (this.source.size < HEADER) throw await this.#tooShort();
     const { size: fileSize, makes: vouched = false } = this.source;
-    for (let again = false, isLast = false; !isLast; again = true) {
+    for (let again = this.#isPlanned, isLast = false; !isLast; again = true) {
+      if (again) await this.runner.settled();
       isLast = this.#opener.open({ ...open, watched, fileSize, vouched, kv }, again);
       await this.runner.run();
     }

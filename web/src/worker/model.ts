@@ -71,7 +71,7 @@ export class Model {
    * the promise resolves.
    */
   async load(): Promise<void> {
-    await this.#draft?.load();
+    if (this.#draft) await this.#draft.load();
     await this.#loader.load();
     this.#draft?.warn();
   }
