@@ -1,9 +1,12 @@
-// The calls of a session that concern drafts, as those of one without a draft.
+// The calls of a session that concern drafts and guides, as those of one without a draft and with one guide.
 import type { Failure, Session } from '../../web/src/boundary.gen.js';
 
-type OfDrafts = Pick<Session, 'useDraft' | 'openDraft' | 'checkDraft' | 'draftNote' | 'beginGuess' | 'takeGuess'>;
+type OfOthers = Pick<
+  Session,
+  'useDraft' | 'openDraft' | 'checkDraft' | 'draftNote' | 'beginGuess' | 'takeGuess' | 'guides'
+>;
 
-export class WithoutDraft implements OfDrafts {
+export class WithoutDraft implements OfOthers {
   useDraft(): void {
     // It is not asked for guesses.
   }
@@ -21,5 +24,8 @@ export class WithoutDraft implements OfDrafts {
   }
   takeGuess(): boolean {
     return true;
+  }
+  guides(): number {
+    return 1;
   }
 }

@@ -259,7 +259,9 @@ export interface Session {
   ): Failure | undefined;
   /** Clears the sequence and begins the score of a document for a query, whose texts are staged. The one value of the embedding is the score. */
   rerank(sequence: number, query: number, document: number): Failure | undefined;
-  /** Makes the grammar of the next generation, whose text is staged. It may take the place of the last conversation. One generation at a time is held by guide() or hold(): while it runs, others are refused with bad_state. */
+  /** Returns the number of generations that can be held at once with grammars or held calls, or else those with budgets of thoughts only; 1 if the memory for texts has no room. They share that memory, which is divided when such a generation is first needed. */
+  guides(grammars: boolean): number;
+  /** Makes the grammar of the next generation, whose text is staged. It may take the place of the last conversation. As many generations at once as guides() returns are held by guide() or hold(): others are refused with bad_state. */
   guide(kind: GrammarKind | undefined, size: number): Failure | undefined;
   /** Holds the next answer, after guide(): its thoughts end after that many tokens, 4294967295 for never. With calls, those of the conversation that follows are held to the schemas of their tools, and an answer that is required to have one begins with it. Staged is the name of the one tool that may be called, or of 0 bytes. */
   hold(thought: number, calls: boolean, required: boolean, name: number): Failure | undefined;

@@ -16,7 +16,7 @@ import { storeSaved, storedFile } from '../sources/saved-files.js';
 import type { GenerationResult, Restored, Stats, Trace } from '../types.js';
 import { restoreSequence, savedSequence } from './saved.js';
 import { Sequences } from './sequences.js';
-import type { Claim, Turn } from './sequences.js';
+import type { Claim, Scarce, Turn } from './sequences.js';
 
 /** The modules of the worker. */
 export interface Starters {
@@ -63,7 +63,9 @@ export class Model {
     this.#loader = loader;
     this.#draft = runner.draft = draft;
     const passes = (this.#passes = new Passes(runner));
-    this.#sequences = new Sequences(request.open.sequences, (waits) => (passes.isHurried = waits));
+    const hurry = (waits: boolean) => (passes.isHurried = waits);
+    const numberOf = (part: Scarce) => (part === 'file' ? 1 : engine.session.guides(part === 'grammar'));
+    this.#sequences = new Sequences(request.open.sequences, hurry, numberOf);
   }
 
   /**
