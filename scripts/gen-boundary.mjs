@@ -135,6 +135,7 @@ const callTypes = {
   grammar_kind: 'GrammarKind | undefined',
   time: 'LocalTime',
   open_options: 'OpenOptions',
+  other: 'Session',
   sampler_options: 'SamplerOptions',
   prompt_options: 'PromptOptions',
   embedding_options: 'EmbeddingOptions',

@@ -61,6 +61,7 @@ using flag_choice = std::optional<bool>;
 using size_choice = std::optional<std::uint32_t>;
 using time = templates::Time;
 using open_options = OpenOptions;
+using other = Instance&;
 using sampler_options = SamplerOptions;
 using prompt_options = Prompt;
 using embedding_options = EmbedPrompt;

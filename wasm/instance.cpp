@@ -22,8 +22,37 @@ constexpr std::size_t kCallsRoom = 16 * 1024;
 
 Status Instance::open(std::uint64_t budget, std::uint64_t file_size, bool vouched, std::optional<KvType> kv,
                       const OpenOptions& given) {
+  OpenOptions options = given;
+  options.kv = kv;
+  options.vouched = vouched;
+  if (draft_ != nullptr) {
+    options.guess_source = GuessSource::host;
+    options.draft_bytes = draft_->opening_->budget();
+  }
+  const bool needs_guesses = draft_ != nullptr || options.guess_by_layers;
+  if (needs_guesses && options.guesses == 0) options.guesses = kUsualGuesses;
+  return begin(budget, file_size, options);
+}
+
+Status Instance::begin(std::uint64_t budget, std::uint64_t file_size, const OpenOptions& given) {
+  // All other memory of the object is freed before the arena is taken, which may need all that there is.
+  conversation_ = {};
+  answers_ = std::vector<Answer>();
+  of_parts_ = {};
+  unread_.reset();
+  guides_ = std::array<Guides, 2>();
+  of_guides_ = 0;
+  next_guide_ = nullptr;
+  guide_error_.reset();
+  unfollowed_.reset();
+  calls_.reset();
+  lists_ = std::vector<std::unique_ptr<Lists>>();
+  request_.reset();
+  guesses_.reset();
+  staging_.reset();
+  staging_size_ = 0;
   if (arena_ == nullptr) {
-    const auto size = static_cast<std::size_t>(Budget::within(budget, kHostReserve).arena());
+    const auto size = static_cast<std::size_t>(Budget::within(budget, kHostReserve + given.draft_bytes).arena());
     void* block = size != 0 ? std::aligned_alloc(kAlignment, size) : nullptr;
     if (block == nullptr) {
       return make_error(ErrorCode::budget_too_small, "a budget of {} bytes leaves no room for an arena", budget);
@@ -32,25 +61,52 @@ Status Instance::open(std::uint64_t budget, std::uint64_t file_size, bool vouche
     arena_size_ = size;
   }
   OpenOptions options = given;
-  options.kv = kv;
-  options.vouched = vouched;
   options.workers = threads_.workers();
   QSF_LET(opened, open_session({arena_.get(), arena_size_}, file_size, options));
   session_ = opened;
-  conversation_ = {};
   answers_ = std::vector<Answer>(options.sequences);
-  of_parts_ = {};
-  unread_.reset();
-  guide_.reset();
-  guide_error_.reset();
-  unfollowed_.reset();
-  calls_.reset();
-  guides_next_ = false;
-  guided_.reset();
-  lists_.clear();
-  request_.reset();
   return {};
 }
+
+void Instance::use_draft(Instance& draft) {
+  draft_ = &draft;
+  draft.threads_.share(threads_);
+}
+
+Result<bool> Instance::open_draft(std::uint64_t budget, std::uint64_t file_size, bool vouched, bool again,
+                                  const OpenOptions& model) {
+  if (!again || !opening_) {
+    opening_.emplace(budget, model);
+  } else if (!opening_->is_last()) {
+    opening_->planned(session_->stats());
+  }
+  OpenOptions options = opening_->options();
+  options.watched = model.watched;
+  options.vouched = vouched;
+  arena_.reset();
+  QSF_TRY(begin(opening_->budget(), file_size, options));
+  return opening_->is_last();
+}
+
+Status Instance::check_draft() {
+  QSF_TRY(qsf::check_draft(*session_, draft_->session()));
+  guesses_.emplace(*session_, draft_->session());
+  return {};
+}
+
+Error Instance::draft_note(std::uint32_t i) const {
+  const std::array<Error, 2> notes = draft_notes(*session_, draft_->session());
+  return i < notes.size() ? notes[i] : Error();
+}
+
+Result<bool> Instance::begin_guess() {
+  if (!guesses_) return false;
+  QSF_LET(begun, guesses_->begin());
+  if (begun) draft_->threads_.begun();
+  return begun;
+}
+
+bool Instance::take_guess() { return guesses_->take(draft_->unread_ ? draft_->unread_->step : Step::ready); }
 
 /// Takes several steps in a call and between readings of the clock, because each of the two costs as much as a small
 /// step.
@@ -59,9 +115,9 @@ Step Instance::step() {
   guide_error_.reset();
   if (const Status followed = follow(); !followed) {
     guide_error_ = followed.error();
-    session_->stop(*guided_);
     return Step::error;
   }
+  threads_.stepping();
   const double begin = emscripten_get_now();
   double now = begin;
   Step step = session_->step();
@@ -77,15 +133,19 @@ Step Instance::step() {
   }
   threads_.stepped(step, begin / 1000, now / 1000);
   unread_ = {step, session_->sequence()};
-  if (step == Step::token && guided_ == session_->sequence()) unfollowed_ = session_->token();
+  if (step == Step::token) unfollowed_ = {session_->sequence(), session_->token()};
   return step;
 }
 
+/// Stops the generation if its guide fails.
 Status Instance::follow() {
-  const std::optional<std::uint32_t> token = std::exchange(unfollowed_, {});
-  if (!token) return {};
+  const std::optional<Unfollowed> last = std::exchange(unfollowed_, {});
+  Held* const held = last ? guide_of(last->sequence) : nullptr;
+  if (held == nullptr) return {};
   if (unread_) parts().read({nullptr, [](void*, const chat::Part&) {}});
-  return guide_->follow(*token);
+  const Status followed = held->guide.follow(last->token);
+  if (!followed) session_->stop(last->sequence);
+  return followed;
 }
 
 std::optional<ReadRequest> Instance::next_request() {
@@ -139,16 +199,16 @@ Status Instance::generate(Prompt& prompt, std::size_t begin, std::size_t size, b
   forget(sequence);
   chat::AnswerParts* const parts = is_answer ? &*answers_[sequence].parts : nullptr;
   if (is_answer) QSF_TRY(parts->begin(conversation_.rendered, prompt.stops));
-  const bool is_guided = std::exchange(guides_next_, false);
-  if (is_guided) {
-    QSF_TRY(guide_->begin(prompt.end_tokens, parts));
-    prompt.allowed = guide_->allowed();
-    prompt.expected = guide_->expected();
+  Held* const held = std::exchange(next_guide_, nullptr);
+  if (held != nullptr) {
+    QSF_TRY(held->guide.begin(prompt.end_tokens, parts));
+    prompt.allowed = held->guide.allowed();
+    prompt.expected = held->guide.expected();
     prompt.ignore_eos = false;
   }
   QSF_TRY(session_->start(prompt, sequence));
   if (is_answer) answers_[sequence].reading = true;
-  if (is_guided) guided_ = sequence;
+  if (held != nullptr) held->sequence = sequence;
   return {};
 }
 
@@ -157,9 +217,16 @@ void Instance::forget(std::uint32_t sequence) {
   threads_.begun();
   if (unread_ && unread_->sequence == sequence) unread_.reset();
   if (sequence < answers_.size()) answers_[sequence].reading = false;
-  if (guided_ != sequence) return;
-  guided_.reset();
-  unfollowed_.reset();
+  if (unfollowed_ && unfollowed_->sequence == sequence) unfollowed_.reset();
+  if (Held* const held = guide_of(sequence); held != nullptr) held->sequence.reset();
+}
+
+Instance::Held* Instance::guide_of(std::uint32_t sequence) {
+  for (Guides& guides : guides_) {
+    const auto found = std::ranges::find(guides, sequence, &Held::sequence);
+    if (found != guides.end()) return &*found;
+  }
+  return nullptr;
 }
 
 Status Instance::start(std::uint32_t sequence, std::uint32_t text_size, std::uint32_t n_tokens,
@@ -171,48 +238,63 @@ Status Instance::start(std::uint32_t sequence, std::uint32_t text_size, std::uin
   return generate(prompt, text_size != 0 ? text_size : prompt.tokens.size_bytes(), stops_size, false, sequence);
 }
 
+std::uint32_t Instance::guides(bool grammars) {
+  const Result<Guides*> built = build_guides(grammars);
+  return built ? static_cast<std::uint32_t>((*built)->size()) : 1;
+}
+
 Status Instance::guide(std::optional<GrammarKind> kind, std::uint32_t size) {
-  guides_next_ = false;
+  next_guide_ = nullptr;
   if (!kind) return {};
   QSF_TRY(take_guide(true));
-  QSF_TRY(guide_->set({*kind, staged(0, size)}));
-  guide_->limit_thoughts(chat::Guide::kUnlimited);
-  guides_next_ = true;
+  Held* const held = std::exchange(next_guide_, nullptr);
+  QSF_TRY(held->guide.set({*kind, staged(0, size)}));
+  held->guide.limit_thoughts(chat::Guide::kUnlimited);
+  next_guide_ = held;
   return {};
 }
 
 Status Instance::hold(std::uint32_t thought, bool calls, bool required, std::uint32_t name) {
   calls_.reset();
   if (!calls && thought == chat::Guide::kUnlimited) return {};
-  if (calls && guides_next_) {
+  if (calls && next_guide_ != nullptr) {
     return make_error(ErrorCode::bad_argument, "a grammar of the text and held calls exclude each other");
   }
-  QSF_TRY(take_guide(calls));
-  guide_->limit_thoughts(thought);
-  if (!guides_next_) guide_->allow_all();
-  guides_next_ = true;
+  if (next_guide_ == nullptr) {
+    QSF_TRY(take_guide(calls));
+    next_guide_->guide.allow_all();
+  }
+  next_guide_->guide.limit_thoughts(thought);
   if (calls) calls_ = Calls{required, std::string(staged(0, name))};
   return {};
 }
 
-Status Instance::take_guide(bool with_grammars) {
-  if (guided_ && runs(*guided_)) {
-    return make_error(
-        ErrorCode::bad_state,
-        "one generation at a time follows a grammar, held calls or a budget of thoughts; sequence {} does", *guided_);
+Status Instance::take_guide(bool grammars) {
+  QSF_LET(guides, build_guides(grammars));
+  for (Held& held : *guides) {
+    if (held.sequence && runs(*held.sequence)) continue;
+    held.sequence.reset();
+    next_guide_ = &held;
+    return {};
   }
-  guided_.reset();
-  unfollowed_.reset();
-  if (guide_ && (guide_has_grammars_ || !with_grammars)) return {};
+  return make_error(ErrorCode::bad_state,
+                    "{} generations at once can follow grammars, held calls or budgets of thoughts", guides->size());
+}
+
+Result<Instance::Guides*> Instance::build_guides(bool grammars) {
+  Guides& guides = guides_[grammars ? 1 : 0];
+  if (!guides.empty()) return &guides;
   conversation_ = {};
-  guide_.reset();
   std::span<std::byte> memory = session_->text_memory();
+  memory = memory.first(memory.size() - of_guides_);
   if (answers()) memory = memory.subspan(of_parts_.size());
-  QSF_LET(built,
-          with_grammars ? chat::Guide::build(*session_, memory) : chat::Guide::build_for_thoughts(*session_, memory));
-  guide_ = built;
-  guide_has_grammars_ = with_grammars;
-  return {};
+  const auto most = static_cast<std::uint32_t>(answers_.size());
+  QSF_LET(built, grammars ? chat::Guide::build(*session_, memory, most)
+                          : chat::Guide::build_for_thoughts(*session_, memory, most));
+  of_guides_ += memory.size() - built.free().size();
+  guides.reserve(built.shares());
+  for (std::uint32_t i = 0; i < built.shares(); ++i) guides.push_back({built.in_share(i), {}});
+  return &guides;
 }
 
 Status Instance::sampling(std::uint32_t sequence, std::uint32_t n_biases, std::optional<std::uint32_t> samplers,
@@ -243,10 +325,13 @@ Status Instance::converse(std::optional<std::uint32_t> sequence, std::uint32_t c
     session_->stop(*sequence);
     forget(*sequence);
     answers_[*sequence].parts.reset();
-    const std::optional<Calls> calls = std::exchange(calls_, {});
-    if (calls) QSF_TRY(guide_->set_calls(given, {.required = calls->required, .only = calls->only}));
   }
   const chat::TextMemory memory = texts();
+  const std::optional<Calls> calls = sequence ? std::exchange(calls_, {}) : std::nullopt;
+  if (calls && next_guide_ != nullptr) {
+    const chat::CallRules rules{.required = calls->required, .only = calls->only};
+    QSF_TRY(next_guide_->guide.set_calls(given, rules, memory.conversations));
+  }
   QSF_LET(form, chat::AnswerForm::read(*session_, given, memory.conversations));
   if (sequence) {
     const std::size_t share = memory.parts.size() / answers_.size() / kAlignment * kAlignment;
@@ -270,7 +355,7 @@ bool Instance::answers() const {
 
 chat::TextMemory Instance::texts() {
   const std::span<std::byte> all = session_->text_memory();
-  const std::span<std::byte> left = guide_ ? std::span(all.data(), std::to_address(guide_->free().end())) : all;
+  const std::span<std::byte> left = all.first(all.size() - of_guides_);
   if (!answers()) of_parts_ = chat::AnswerParts::divide(left, answers_.size()).parts;
   return {left.subspan(of_parts_.size()), of_parts_};
 }

@@ -21,6 +21,7 @@
 #include "qsf/chat/conversation.h"
 #include "qsf/chat/guide.h"
 #include "qsf/engine.h"
+#include "qsf/run/draft.h"
 #include "wasm/convert.h"
 #include "wasm/sampler_lists.h"
 #include "wasm/workers.h"
@@ -76,6 +77,13 @@ class Instance {
   Status open(std::uint64_t budget, std::uint64_t file_size, bool vouched, std::optional<KvType> kv,
               const OpenOptions& options);
   void close() { threads_.end(); }
+  void use_draft(Instance& draft);
+  Result<bool> open_draft(std::uint64_t budget, std::uint64_t file_size, bool vouched, bool again,
+                          const OpenOptions& options);
+  Status check_draft();
+  Error draft_note(std::uint32_t i) const;
+  Result<bool> begin_guess();
+  bool take_guess();
   Step step();
   std::optional<ReadRequest> next_request();
   std::uint32_t crc32(std::uint32_t at, std::uint32_t size) const;
@@ -88,6 +96,7 @@ class Instance {
   Status embed(std::uint32_t sequence, std::uint32_t text_size, std::uint32_t n_tokens, std::optional<Pooling> pooling,
                std::optional<bool> normalize, const EmbedPrompt& options);
   Status rerank(std::uint32_t sequence, std::uint32_t query, std::uint32_t document);
+  std::uint32_t guides(bool grammars);
   Status guide(std::optional<GrammarKind> kind, std::uint32_t size);
   Status hold(std::uint32_t thought, bool calls, bool required, std::uint32_t name);
   Status sampling(std::uint32_t sequence, std::uint32_t n_biases, std::optional<std::uint32_t> samplers,
@@ -129,23 +138,36 @@ class Instance {
     Step step;
     std::uint32_t sequence;
   };
+  /// A guide, and the sequence of the last generation that it was for.
+  struct Held {
+    chat::Guide guide;
+    std::optional<std::uint32_t> sequence;
+  };
+  /// The guides that follow grammars, or those that only limit thoughts, once one was needed.
+  using Guides = std::vector<Held>;
 
+  /// Opens a session. Takes an arena first if there is none.
+  Status begin(std::uint64_t budget, std::uint64_t file_size, const OpenOptions& options);
   /// Returns the options with the sequence's lists.
   SamplerOptions with_lists(const SamplerOptions& numbers, std::uint32_t sequence) const;
   /// Adds the stop strings that are staged from `begin` on to the prompt's, and begins the generation, which may be an
   /// answer.
   Status generate(Prompt& prompt, std::size_t begin, std::size_t size, bool is_answer, std::uint32_t sequence);
-  /// Makes the guide free for the next generation, and builds it, with grammars or for thoughts only, if there is none.
-  /// Fails with bad_state while a generation is held.
-  Status take_guide(bool with_grammars);
-  /// Gives the guide the token of the last step, after the reader of the answer.
+  /// Returns the guides with grammars, or for thoughts only. Builds them if there are none.
+  Result<Guides*> build_guides(bool grammars);
+  /// Makes a guide, with grammars or for thoughts only, that of the next generation. Fails with bad_state while all are
+  /// in use.
+  Status take_guide(bool grammars);
+  /// Returns the guide of a sequence's last generation; null if it was not held.
+  Held* guide_of(std::uint32_t sequence);
+  /// Gives the guide of the last step's sequence its token, after the reader of the answer.
   Status follow();
   bool runs(std::uint32_t sequence) const { return session_->end(sequence) == End::none; }
   /// Forgets the reader and the guide of the sequence's last generation.
   void forget(std::uint32_t sequence);
   /// Whether an answer is generated, whose parts are read in the memory for texts.
   bool answers() const;
-  /// Divides the memory for texts that the guide leaves. While answers are generated, the memory of parts stays.
+  /// Divides the memory for texts that the guides leave. While answers are generated, the memory of parts stays.
   chat::TextMemory texts();
   /// Returns at most `size` staged bytes.
   std::span<const std::byte> staged_bytes(std::size_t size) const {
@@ -165,25 +187,30 @@ class Instance {
   std::vector<std::unique_ptr<Lists>> lists_;  // by sequence; null: the default
   std::size_t staging_size_ = 0;
   Session* session_ = nullptr;
-  chat::Tokens conversation_;         // in the session's memory for texts
-  chat::AnswerForm answer_form_;      // of its template
-  std::vector<Answer> answers_;       // by sequence
-  std::span<std::byte> of_parts_;     // the memory for their parts, an equal share for each
-  std::optional<LastStep> unread_;    // the last step, if its parts were not read
-  std::optional<chat::Guide> guide_;  // in that memory too
-  bool guide_has_grammars_ = false;
-  bool guides_next_ = false;                 // the guide is for the next generation
-  std::optional<std::uint32_t> guided_;      // the sequence of the last generation that it was for
-  std::optional<std::uint32_t> unfollowed_;  // that sequence's token that the guide was not given
-  std::optional<Error> guide_error_;         // of the last step
+  chat::Tokens conversation_;       // in the session's memory for texts
+  chat::AnswerForm answer_form_;    // of its template
+  std::vector<Answer> answers_;     // by sequence
+  std::span<std::byte> of_parts_;   // the memory for their parts, an equal share for each
+  std::optional<LastStep> unread_;  // the last step, if its parts were not read
+  std::array<Guides, 2> guides_;    // in that memory too: for thoughts only, with grammars
+  std::size_t of_guides_ = 0;       // its last bytes, which they take
+  Held* next_guide_ = nullptr;      // of the next generation
+  struct Unfollowed {
+    std::uint32_t sequence, token;
+  };
+  std::optional<Unfollowed> unfollowed_;  // the token that a guide was not given
+  std::optional<Error> guide_error_;      // of the last step
   struct Calls {
     bool required;
     std::string only;
   };
   std::optional<Calls> calls_;  // rules for the next conversation
   SavedHeaderBytes saved_header_{};
-  std::optional<ReadRequest> request_;  // taken from the session, but not by JavaScript yet
-  std::uint32_t steps_ = 1;             // between two readings of the clock
+  std::optional<ReadRequest> request_;   // taken from the session, but not by JavaScript yet
+  std::uint32_t steps_ = 1;              // between two readings of the clock
+  Instance* draft_ = nullptr;            // of this model
+  std::optional<DraftOpening> opening_;  // of this draft
+  std::optional<DraftGuesses> guesses_;  // by draft_
 };
 
 }  // namespace qsf::wasm

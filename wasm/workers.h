@@ -14,8 +14,13 @@ class LentThreads {
   /// the number of threads that is fastest at the moment.
   LentThreads(std::uint32_t n, bool tuned);
   ~LentThreads();
+  /// Lends the threads of `owner`, which must outlive the object, instead of own ones. Only one of both may compute at
+  /// a time, and each has its own number of threads for decode.
+  void share(LentThreads& owner);
 
   Workers workers();
+  /// Must be called before a step, because another session may have used the threads.
+  void stepping();
   /// See ThreadTuner.
   void stepped(Step step, double begin, double end);
   /// See ThreadTuner.

@@ -26,6 +26,11 @@ Error too_little(std::size_t needed, std::size_t bytes) {
                     bytes);
 }
 
+/// Returns the bytes of a text's share: a mask of that many words, and memory for a grammar.
+constexpr std::size_t share_of(std::size_t words, std::size_t of_grammar) {
+  return words * sizeof(std::uint64_t) + kAlignment + of_grammar;
+}
+
 }  // namespace
 
 using grammar::Grammar;
@@ -43,20 +48,48 @@ Result<Grammar> make_grammar(const GrammarText& text, std::span<std::byte> memor
   return Grammar::json_schema(text.text, memory);
 }
 
-Result<Guide> Guide::build_for_thoughts(Session& session, std::span<std::byte> memory) {
+/// Divides memory into shares, and takes the first one.
+void Guide::divide(std::span<std::byte> memory, std::uint32_t shares) {
+  of_shares_ = memory;
+  n_shares_ = shares;
+  *this = in_share(0);
+}
+
+Guide Guide::in_share(std::uint32_t i) const {
+  Guide made = *this;
+  const std::size_t size = of_shares_.size() / n_shares_;
+  Block share(of_shares_.subspan(i * size, size));
+  made.allowed_ = share.take<std::uint64_t>(grammar::mask_words(session_->stats().vocab_size));
+  made.memory_ = share.rest();
+  return made;
+}
+
+/// Returns an error of memory with the options that give more.
+Status Guide::with_remedy(const Status& status) const {
+  if (status || status.error().code != ErrorCode::out_of_memory || memory_.size() >= Grammar::kMemory) return status;
+  constexpr std::string_view kRemedy = ": see text_bytes";
+  std::string_view sentence = status.error().sentence;
+  if (sentence.ends_with(kRemedy)) sentence.remove_suffix(kRemedy.size());
+  if (n_shares_ == 1) return make_error(ErrorCode::out_of_memory, "{}{}", sentence, kRemedy);
+  return make_error(ErrorCode::out_of_memory, "{}; {} texts at once have equal shares{} and sequences", sentence,
+                    n_shares_, kRemedy);
+}
+
+Result<Guide> Guide::build_for_thoughts(Session& session, std::span<std::byte> memory, std::uint32_t most) {
   Guide made(session);
   const std::uint32_t n = session.stats().vocab_size;
-  const std::size_t words = grammar::mask_words(n), kept = words * sizeof(std::uint64_t) + kAlignment;
-  if (memory.size() < kept) return too_little(kept, memory.size());
-  made.allowed_ = Block(memory.last(kept)).take<std::uint64_t>(words);
-  made.free_ = memory.first(memory.size() - kept);
+  const std::size_t share = share_of(grammar::mask_words(n), 0);
+  if (memory.size() < share) return too_little(share, memory.size());
+  const std::size_t shares = std::clamp<std::size_t>(memory.size() / 8 / share, 1, most);
+  made.divide(memory.last(shares * share), static_cast<std::uint32_t>(shares));
+  made.free_ = memory.first(memory.size() - shares * share);
   for (std::uint32_t id = 0; id < n; ++id) {
     if (session.is_end(id) && made.n_own_ends_ < kMaxEndTokens) made.ends_[made.n_own_ends_++] = id;
   }
   return made;
 }
 
-Result<Guide> Guide::build(Session& session, std::span<std::byte> memory) {
+Result<Guide> Guide::build(Session& session, std::span<std::byte> memory, std::uint32_t most) {
   Guide made(session);
   const std::uint32_t n = session.stats().vocab_size;
   Block all(memory);
@@ -71,15 +104,14 @@ Result<Guide> Guide::build(Session& session, std::span<std::byte> memory) {
   if (!any) return make_error(ErrorCode::bad_text, "the file has no tokenizer, so no text can follow a grammar");
   const std::size_t words = grammar::mask_words(n);
   const std::size_t trie_bytes = TokenTrie::memory_for(tokens);
-  const std::size_t kept = trie_bytes + 2 * words * sizeof(std::uint64_t) + 3 * kAlignment;
-  const std::size_t least = kLeastFree + Grammar::kLeastMemory + kept;
+  const std::size_t kept = trie_bytes + words * sizeof(std::uint64_t) + 2 * kAlignment;
+  const std::size_t least = kLeastFree + share_of(words, Grammar::kLeastMemory) + kept;
   // The trie is built after the texts of the tokens, and they are not needed afterwards.
   if (memory.size() < std::max(least, kept + n * sizeof(std::string_view) + kAlignment)) {
     return too_little(std::max(least, kept + n * sizeof(std::string_view) + kAlignment), memory.size());
   }
   const std::span<std::byte> front = memory.first(memory.size() - kept);
   Block end(memory.last(kept));
-  made.allowed_ = end.take<std::uint64_t>(words);
   made.blanks_ = end.take<std::uint64_t>(words);
   std::ranges::fill(made.blanks_, 0);
   for (std::uint32_t id = 0; id < n; ++id) {
@@ -90,13 +122,18 @@ Result<Guide> Guide::build(Session& session, std::span<std::byte> memory) {
   made.trie_ = trie;
   made.most_expected_ = session.stats().guesses;
   made.trie_bytes_ = trie_bytes;
-  const std::size_t of_grammar = std::min(Grammar::kMemory, front.size() - kLeastFree);
-  made.free_ = front.first(front.size() - of_grammar);
-  made.memory_ = front.last(of_grammar);
+  const std::size_t room = front.size() - kLeastFree;
+  const std::size_t shares = std::clamp<std::size_t>(room / share_of(words, Grammar::memory_for(n)), 1, most);
+  const std::size_t share =
+      std::min(share_of(words, Grammar::kMemory), room / shares / alignof(std::uint64_t) * alignof(std::uint64_t));
+  made.divide(front.last(shares * share), static_cast<std::uint32_t>(shares));
+  made.free_ = front.first(front.size() - shares * share);
   return made;
 }
 
-Status Guide::set(const GrammarText& text) {
+Status Guide::set(const GrammarText& text) { return with_remedy(try_set(text)); }
+
+Status Guide::try_set(const GrammarText& text) {
   Block all(memory_);
   const std::span<char> copy = all.take<char>(text.text.size());
   if (copy.size() != text.text.size()) return too_little(text.text.size(), memory_.size());
@@ -125,13 +162,19 @@ Status Guide::begin(std::span<const std::uint32_t> end_tokens, const AnswerParts
   n_forced_ = at_forced_ = n_exits_ = n_name_ = 0;
   called_ = leads_ = bare_ = false;
   opening_.reset();
+  return with_remedy(try_begin());
+}
+
+Status Guide::try_begin() {
   QSF_TRY(settle());
   QSF_TRY(update());
   expect();
   return {};
 }
 
-Status Guide::follow(std::uint32_t token) {
+Status Guide::follow(std::uint32_t token) { return with_remedy(try_follow(token)); }
+
+Status Guide::try_follow(std::uint32_t token) {
   if (std::ranges::find(ends(), token) != ends().end()) return {};
   const Stage before = stage_;
   bool follows = token / 64 < allowed_.size();

@@ -50,19 +50,23 @@ struct Guide::Calls {
 
 bool Guide::required() const { return calls_ != nullptr && calls_->required; }
 
-Status Guide::set_calls(const Conversation& conversation, const CallRules& rules) {
+Status Guide::set_calls(const Conversation& conversation, const CallRules& rules, std::span<std::byte> scratch) {
+  return with_remedy(try_calls(conversation, rules, scratch));
+}
+
+Status Guide::try_calls(const Conversation& conversation, const CallRules& rules, std::span<std::byte> scratch) {
   held_ = Held::nothing;
   Block block(memory_);
   const std::span<std::byte> place = block.take<std::byte>(sizeof(Calls) + alignof(Calls));
   if (place.empty()) return make_error(ErrorCode::out_of_memory, "calls need more bytes for texts: see text_bytes");
   std::byte* const at = place.data() + (0 - reinterpret_cast<std::uintptr_t>(place.data())) % alignof(Calls);
-  QSF_LET(form, CallForm::read(*session_, conversation, free_));
+  QSF_LET(form, CallForm::read(*session_, conversation, scratch));
   if (form.kind == CallKind::none) {
     return make_error(
         ErrorCode::unsupported,
         "the chat template writes no calls of tools, or tools after the messages, so that no call can be held");
   }
-  QSF_LET(texts, tool_texts(conversation, form, rules.only, block.rest(), free_));
+  QSF_LET(texts, tool_texts(conversation, form, rules.only, block.rest(), scratch));
   for (const ToolText& tool : texts.tools) {
     if (form.kind != CallKind::json && tool.name.size() > name_.size()) {
       return make_error(ErrorCode::bad_argument, "the tool {:.60} has a name of {} bytes; {} are possible", tool.name,

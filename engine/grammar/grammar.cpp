@@ -55,6 +55,8 @@ struct Grammar::Impl {
   std::array<std::uint32_t, TokenTrie::kMaxToken + 1> term_states;
 };
 
+std::size_t Grammar::memory_for(std::size_t n_tokens) { return kLeastMemory + MaskCache::memory_for(n_tokens); }
+
 Result<Grammar::Impl*> Grammar::begin(std::string_view text, std::span<std::byte> memory) {
   if (text.size() > kMaxText) {
     return make_error(ErrorCode::bad_input, "the grammar has {} bytes; at most {} are read", text.size(), kMaxText);

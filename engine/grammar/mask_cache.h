@@ -35,6 +35,10 @@ class MaskCache {
     }
   };
 
+  /// Returns the bytes that prepare() takes.
+  static constexpr std::size_t memory_for(std::size_t n_tokens) {
+    return kEntries * (mask_words(n_tokens) * sizeof(std::uint64_t) + kMaxExits * sizeof(Exit));
+  }
   /// Takes memory for a vocabulary when it is first used with it. Returns false if there is none.
   bool prepare(Store& store, const TokenTrie& trie) {
     if (trie_ == &trie.nodes()[0]) return true;

@@ -19,9 +19,14 @@ class Guesser {
     least_ = kLeast;
     source_ = source;
     n_given_ = 0;
+    given_after_ = 0;
   }
-  /// Returns the number of tokens that a source could give for the next pass; 0 for any other than begin()'s.
-  std::uint32_t wanted(GuessSource from) const { return source_ == from ? limit_ : 0; }
+  /// Returns the number of tokens that a source could give for a text of `n_tokens`: 0 for any other source than
+  /// begin()'s, and once the host has given them.
+  std::uint32_t wanted(GuessSource from, std::size_t n_tokens) const {
+    const bool has_given = source_ == GuessSource::host && given_after_ == n_tokens;
+    return source_ == from && !has_given ? limit_ : 0;
+  }
   /// Returns the number of guesses that were given for a text of `n_tokens`.
   std::uint32_t n_given(std::size_t n_tokens) const { return given_after_ == n_tokens ? n_given_ : 0; }
   /// Takes guesses for a text of `n_tokens`, the first `n` tokens in the memory after it.

@@ -365,7 +365,9 @@ void Opening::finish() {
   m.hash.is_known = !m.options.vouched;
   for (std::size_t i = 0; i < kRegionNames.size(); ++i) {
     const auto region = static_cast<Region>(i);
-    const std::uint64_t bytes = region == Region::host ? budget_.outside() : arena_->used(region);
+    const std::uint64_t bytes = region == Region::host    ? budget_.outside() - m.options.draft_bytes
+                                : region == Region::draft ? m.options.draft_bytes
+                                                          : arena_->used(region);
     if (bytes != 0) m.map.add(region, bytes);
   }
   m.map.add(Region::free, arena_->size() - arena_->used());

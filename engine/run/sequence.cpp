@@ -240,11 +240,13 @@ std::uint32_t Sequence::most_guesses() const {
 std::uint32_t Sequence::guesses_wanted(GuessSource from) const {
   const bool before_pass = state_ == State::settling || state_ == State::feeding;
   const bool is_expected = expected_ != nullptr && expected_->n != 0;
-  return before_pass && !is_expected ? std::min(guesser_.wanted(from), most_guesses()) : 0;
+  return before_pass && !is_expected ? std::min(guesser_.wanted(from, n_tokens_), most_guesses()) : 0;
 }
 
 void Sequence::give(std::span<const std::uint32_t> guesses) {
-  guesses = guesses.first(std::min<std::size_t>(guesses.size(), guesses_wanted(GuessSource::host)));
+  const std::uint32_t wanted = guesses_wanted(GuessSource::host);
+  if (wanted == 0) return;
+  guesses = guesses.first(std::min<std::size_t>(guesses.size(), wanted));
   std::uint32_t n = 0;
   for (; n < guesses.size() && guesses[n] < vocab_size_; ++n) room_[n_tokens_ + n] = guesses[n];
   guesser_.give(n_tokens_, n);

@@ -55,7 +55,7 @@ Result<Session*> open_session(std::span<std::byte> memory, std::uint64_t file_si
     return make_error(ErrorCode::truncated, "the file has {} bytes, less than a QSF header", file_size);
   }
   Arena arena(memory);
-  const Budget budget(arena.size(), kHostReserve + options.host_bytes);
+  const Budget budget(arena.size(), kHostReserve + options.host_bytes + options.draft_bytes);
   const auto session = arena.take<Session>(1, Region::session);
   const auto impl = arena.take<Session::Impl>(1, Region::session);
   if (!session || !impl) {

@@ -63,8 +63,9 @@ struct OpenOptions {
   /// because the tables may not have them yet.
   bool vouched = false;
   GuessSource guess_source = GuessSource::text;
-  std::uint64_t host_bytes = 0;  // of the budget, taken by the host in addition to kHostReserve
-  ObservedRoom observed_room;    // required for Observe::products
+  std::uint64_t host_bytes = 0;   // of the budget, taken by the host in addition to kHostReserve
+  std::uint64_t draft_bytes = 0;  // of the budget, taken by a draft model
+  ObservedRoom observed_room;     // required for Observe::products
   Workers workers;
 };
 
@@ -158,12 +159,13 @@ class Session {
   /// Stops a generation or an embedding. The sequence keeps its tokens, including those that are not fed yet.
   void stop(std::uint32_t sequence = 0);
   /// Returns the number of tokens that the host could guess for the next pass of a generation, with GuessSource::host:
-  /// 0 inside a pass, while an earlier guess may still be right, before the first generated token, and if the prompt's
-  /// own `expected` has tokens. The number follows the guesses that were right.
+  /// 0 inside a pass, while an earlier guess may still be right, before the first generated token, after guess() until
+  /// the text has another token, and if the prompt's own `expected` has tokens. The number follows the guesses that
+  /// were right.
   std::uint32_t guesses_wanted(std::uint32_t sequence = 0) const;
-  /// Gives tokens that probably follow those of the sequence, for its next pass. Takes as many as are wanted, and none
-  /// after one that is not in the vocabulary. Wrong ones change no text. No other call may change the sequence in
-  /// between.
+  /// Gives tokens that probably follow those of the sequence, for its next pass; none if none is known. Takes as many
+  /// as are wanted, and none after one that is not in the vocabulary. Wrong ones change no text. No other call may
+  /// change the sequence in between.
   void guess(std::span<const std::uint32_t> tokens, std::uint32_t sequence = 0);
   /// Forgets all tokens of the sequence except the first n, and stops its generation. Fails with bad_argument if it has
   /// fewer.

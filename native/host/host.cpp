@@ -62,13 +62,13 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOpt
     QSF_LET(opened, Draft::open(model, options, cancel));
     draft = std::move(opened);
     rest.open.guess_source = GuessSource::host;
-    rest.open.host_bytes = draft->bytes();
+    rest.open.draft_bytes = draft->bytes();
   }
   SourceOptions finding = options.source;
   finding.budget = options.budget;
   QSF_LET(found, find_model(model, finding));
   QSF_LET(host, open(found, rest, cancel));
-  if (draft) QSF_TRY(draft->suits(*host->session_, host->found_.notes));
+  if (draft) QSF_TRY(draft->follow(*host->session_, host->found_.notes));
   host->draft_ = std::move(draft);
   return std::move(host);
 }
@@ -121,7 +121,7 @@ Result<std::unique_ptr<Host>> Host::try_open(const FoundModel& found, const Host
   Result<Source> source = open_source(found, reading);
   if (!source) return source.error();
   const std::uint64_t host_bytes = options.open.host_bytes + source->memory();
-  const Budget budget = Budget::within(options.budget, kHostReserve + host_bytes);
+  const Budget budget = Budget::within(options.budget, kHostReserve + host_bytes + options.open.draft_bytes);
   if (budget.arena() == 0) return make_error(ErrorCode::budget_too_small, "no room for an arena");
   Result<Pages> pages = Pages::take(budget.arena());
   if (!pages) return pages.error();
@@ -172,7 +172,7 @@ Status Host::know_hash() {
 }
 
 Result<Step> Host::next() {
-  if (draft_) QSF_TRY(draft_->guess(*session_));
+  if (draft_) QSF_TRY(draft_->guess());
   if (!tuner_) return step();
   const auto now = [] { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); };
   const double begin = now();

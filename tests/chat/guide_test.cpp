@@ -142,5 +142,46 @@ TEST(Guide, LeavesTheBeginningOfItsMemoryAndNamesWhatItNeeds) {
   }
 }
 
+TEST(Guide, HoldsSeveralTextsAtOnceInEqualShares) {
+  const SmallFile file = talking_model(kChatMl);
+  Host host(file.bytes, 8 * kMiB, {});
+  std::vector<std::byte> memory(6 << 20);
+  const auto built = Guide::build(*host.session, memory, 5);
+  ASSERT_TRUE(built) << built.error().sentence;
+  ASSERT_EQ(built->shares(), 3u) << "as many as have room for a small grammar";
+  EXPECT_EQ(Guide::build(*host.session, memory, 2)->shares(), 2u);
+  EXPECT_EQ(Guide::build(*host.session, memory)->shares(), 1u);
+  EXPECT_EQ(Guide::build_for_thoughts(*host.session, memory, 5)->shares(), 5u);
+  EXPECT_GE(built->free().size(), 256u << 10);
+
+  const std::vector<std::string> texts{"ababab", "cdecde", "xyxyxy"}, patterns{"(ab)*", "(cde)*", "(xy)*"};
+  std::vector<Guide> guides;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    guides.push_back(built->in_share(i));
+    ASSERT_TRUE(guides[i].set({GrammarKind::regex, patterns[i]}));
+    ASSERT_TRUE(guides[i].begin(std::vector<std::uint32_t>{kEnd}));
+  }
+  for (std::size_t at = 0; at < 6; ++at) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      for (const std::string& text : texts) {
+        const std::uint32_t id = ids_of(text.substr(at, 1)).front();
+        EXPECT_EQ(guides[i].allowed()[id / 64] >> id % 64 & 1, text == texts[i] ? 1u : 0u) << at << text;
+      }
+      ASSERT_TRUE(guides[i].follow(ids_of(texts[i].substr(at, 1)).front()));
+    }
+  }
+
+  std::string large = "root ::= ";
+  for (int i = 0; i < 40'000; ++i) large += (i == 0 ? "\"" : " | \"") + std::to_string(i * 7919) + "\"";
+  const auto refusal = [&](std::uint32_t most) {
+    auto guide = Guide::build(*host.session, memory, most);
+    const Error error = error_of(guide->set({GrammarKind::gbnf, large}));
+    EXPECT_EQ(error.code, ErrorCode::out_of_memory);
+    return std::string(error.sentence);
+  };
+  EXPECT_TRUE(refusal(5).ends_with("; 3 texts at once have equal shares: see text_bytes and sequences")) << refusal(5);
+  EXPECT_TRUE(refusal(1).ends_with(" bytes of memory that it may use: see text_bytes")) << refusal(1);
+}
+
 }  // namespace
 }  // namespace qsf::chat::test

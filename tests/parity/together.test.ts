@@ -45,6 +45,10 @@ let ids = 0;
 async function run(model: Model, request: GenerateRequest, given: Partial<Call> = {}): Promise<Run> {
   const id = String(++ids);
   await model.start({ id, caller: 'test', ...given }, request);
+  return take(model, id);
+}
+
+async function take(model: Model, id: string): Promise<Run> {
   const run: Omit<Run, 'result'> = { text: '', parts: [] };
   for (;;) {
     const { pieces, parts = [], result } = await model.next(id);
@@ -107,7 +111,7 @@ describe('answers', () => {
   const options = { maxSeqLen: 128, textBytes: 4 * MiB };
   const regex = { type: 'regex', pattern: '[a-z]{3} [a-z]{5} [0-9]{40}' } as const;
 
-  it('have their own readers, and grammars take turns', async () => {
+  it('have their own readers and grammars', async () => {
     const requests = [
       ask(0),
       ask(1, { responseFormat: regex }),
@@ -128,6 +132,77 @@ describe('answers', () => {
       expect(runs.map(bitsOf)).toEqual(order.map((i) => bitsOf(expected[i]!)));
       await model.close();
     }
+  });
+
+  it('that are held compute together, as many as have room', async () => {
+    const json = { type: 'json_schema', schema: { type: 'array', items: { type: 'integer' } } } as const;
+    const held = [
+      ask(0, { responseFormat: regex, maxTokens: 60 }),
+      ask(1, { responseFormat: json, maxTokens: 60 }),
+      ask(2, { responseFormat: { type: 'gbnf', grammar: 'root ::= ("ab" | "c")+' }, maxTokens: 60 }),
+      ask(0, { reasoningBudget: 2, maxTokens: 60 }),
+    ];
+    const alone = await open(16 * MiB, options);
+    const expected: Run[] = [];
+    for (const request of held) expected.push(await run(alone, request));
+    await alone.close();
+    expect(expected[2]!.text).toMatch(/^(ab|c)+a?$/);
+    for (const [textBytes, memory, number] of [
+      [8 * MiB, 13 * MiB, 4],
+      [2 * MiB, 4.75 * MiB, 1],
+    ] as const) {
+      const model = await open(memory, { ...options, textBytes, sequences: 4, streamAll: true });
+      expect(model.engine.session.guides(true)).toBe(number);
+      expect(model.engine.session.guides(false)).toBe(4);
+      const { session } = model.engine;
+      const isRunning = (i: number) => session.end(i) === 'none' && session.sequenceStats(i).promptTokens > 0;
+      let most = 0;
+      const runs = await Promise.all(
+        held.map(async (request, i) => {
+          const id = `held ${String(i)}`;
+          await model.start({ id, caller: 'test' }, request);
+          most = Math.max(most, [0, 1, 2, 3].filter(isRunning).length);
+          return take(model, id);
+        }),
+      );
+      expect(most).toBe(Math.min(number, 3) + 1); // with the one of limited thoughts
+      expect(runs.map(bitsOf)).toEqual(expected.map(bitsOf));
+      await model.close();
+    }
+  });
+
+  it('with held calls leave the readers of others as they are', async () => {
+    const calls =
+      `{% for m in messages %}{{ m.content }}{% for c in m.tool_calls %}<tool_call>{"name": "{{ c.function.name }}", ` +
+      `"arguments": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}{% endfor %}`;
+    const parameters = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
+    const tools = [{ type: 'function', function: { name: 'add', parameters } }];
+    const requests = [
+      ask(0, { template: calls, tools, maxTokens: 60 }),
+      ask(1, { template: calls, tools, toolChoice: 'required', maxTokens: 60 }),
+      ask(2, { template: calls, tools, toolChoice: 'required', maxTokens: 60 }),
+    ];
+    const alone = await open(16 * MiB, options);
+    const expected: Run[] = [];
+    for (const request of requests) expected.push(await run(alone, request));
+    await alone.close();
+    const model = await open(16 * MiB, { ...options, sequences: 3 });
+    await run(model, requests[1]!); // the guides are made while no answer is read
+    const first = run(model, requests[0]!);
+    const runs = await Promise.all([first, run(model, requests[1]!), run(model, requests[2]!)]);
+    expect(runs.map(bitsOf)).toEqual(expected.map(bitsOf));
+    expect(runs[1]!.text).toContain('<tool_call>');
+    await model.close();
+  });
+
+  it('are refused with a remedy if a grammar does not fit in its share', async () => {
+    const choices = Array.from({ length: 25_000 }, (_, i) => `"${String(i * 7919)}"`).join(' | ');
+    const large = ask(0, { responseFormat: { type: 'gbnf', grammar: `root ::= ${choices}` } });
+    const model = await open(24 * MiB, { ...options, textBytes: 6 * MiB, sequences: 4, streamAll: true });
+    const message = expect.stringMatching(/texts at once have equal shares: see text_bytes and sequences$/) as string;
+    await expect(run(model, large)).rejects.toMatchObject({ code: 'out_of_memory', message });
+    expect((await run(model, ask(1, { responseFormat: regex }))).text).toMatch(/^[a-z]{3} [a-z]{5} [0-9]+$/);
+    await model.close();
   });
 });
 

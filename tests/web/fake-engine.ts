@@ -28,6 +28,7 @@ import type { OfFile } from '../../web/src/wasm/engine.js';
 import { errorNumbers } from '../../web/src/errors.gen.js';
 import type { ErrorName } from '../../web/src/errors.js';
 import { crc32 } from '../../web/src/sources/crc32.js';
+import { WithoutDraft } from './fake-draft.js';
 import { HEADER } from './fake-source.js';
 import type { Failure, Script } from './script.js';
 import { stagedLists } from './staged.js';
@@ -52,7 +53,7 @@ interface Chosen {
   normalize: boolean | undefined;
 }
 
-export class FakeSession implements Session {
+export class FakeSession extends WithoutDraft implements Session {
   readonly memory = new WebAssembly.Memory({ initial: 4, maximum: 4 });
   readonly #bytes = new Uint8Array(this.memory.buffer);
   script: Script = {};
@@ -449,8 +450,7 @@ export class FakeSession implements Session {
   stats(): SessionStats {
     const zero = { budget: 0, modelBytes: 0, weightBytes: 0, pinnedBytes: 0, pinnedSegments: 0, ringSlots: 0 };
     const one = {
-      ringBytes: 0,
-      ...{ kvWindow: 0, kvSinks: 0, kvChosen: 0 },
+      ...{ ringBytes: 0, kvWindow: 0, kvSinks: 0, kvChosen: 0 },
       maxSeqLen: 64,
       modelSeqLen: 64,
       chunk: 1,

@@ -8,10 +8,10 @@ import { openOptions } from '../../web/src/boundary.gen.js';
 import { MiB } from '../../web/src/constants.js';
 import { checkOptions } from '../../web/src/page/options.js';
 import { fileDigest } from '../../web/src/worker/file-digest.js';
-import { Model } from '../../web/src/worker/model.js';
 import { FakeCache, SIZE, openModel, piecesOf } from './fake-cache.js';
 import { FakeSource, fakeEngine } from './fake-engine.js';
 import { FakeServer, noise } from './fake-server.js';
+import { modelOf } from './model-of.js';
 
 const URL_ = 'https://example.org/model.qsf';
 
@@ -22,7 +22,7 @@ function digestOf(source: FakeSource): string {
 
 function load(source: FakeSource, sha256: string) {
   const { engine, instance } = fakeEngine();
-  const model = new Model(
+  const model = modelOf(
     {
       ...{ source: URL_, memory: MiB, open: checkOptions(openOptions, {}), kv: undefined, sha256, cache: true },
       ...{ cacheLimit: undefined, background: false, variant: undefined, threads: undefined, network: {} },

@@ -6,10 +6,11 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { openOptions, promptOptions, samplerOptions } from '../../web/src/boundary.gen.js';
 import type { GenerateRequest } from '../../web/src/contract.js';
 import { checkOptions } from '../../web/src/page/options.js';
-import { Model } from '../../web/src/worker/model.js';
+import type { Model } from '../../web/src/worker/model.js';
 import { CALL } from './call.js';
 import { FakeSource, fakeEngine, stays, until } from './fake-engine.js';
 import type { FakeSession } from './fake-engine.js';
+import { modelOf } from './model-of.js';
 
 const generateRequest: GenerateRequest = {
   ...checkOptions(samplerOptions, {}),
@@ -23,7 +24,7 @@ let model: Model;
 beforeEach(async () => {
   const fake = fakeEngine();
   instance = fake.instance;
-  model = new Model(
+  model = modelOf(
     {
       ...{ source: new Blob(), memory: 262_144, open: checkOptions(openOptions, {}), kv: undefined, cache: true },
       ...{ cacheLimit: undefined, background: false, variant: undefined, threads: undefined, network: {} },

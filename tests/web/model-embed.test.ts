@@ -4,11 +4,12 @@ import { beforeEach, describe, expect, it } from 'vitest';
 
 import { embeddingOptions, openOptions } from '../../web/src/boundary.gen.js';
 import type { EmbedRequest } from '../../web/src/contract.js';
-import { Model } from '../../web/src/worker/model.js';
+import type { Model } from '../../web/src/worker/model.js';
 import { CALL } from './call.js';
 import { checkOptions } from '../../web/src/page/options.js';
 import { FakeSource, fakeEngine, stays, until } from './fake-engine.js';
 import type { FakeSession } from './fake-engine.js';
+import { modelOf } from './model-of.js';
 
 describe('embed() of a worker', () => {
   const request: EmbedRequest = {
@@ -20,7 +21,7 @@ describe('embed() of a worker', () => {
   beforeEach(async () => {
     const fake = fakeEngine();
     instance = fake.instance;
-    model = new Model(
+    model = modelOf(
       {
         ...{ source: 'https://example.org/model.qsf', memory: 262_144, open: checkOptions(openOptions, {}) },
         ...{ kv: undefined, cache: true, cacheLimit: undefined, background: false },

@@ -6,12 +6,13 @@ import { openOptions, promptOptions, regions, samplerOptions } from '../../web/s
 import type { GenerateRequest, LoadRequest } from '../../web/src/contract.js';
 import { errorNumbers } from '../../web/src/errors.gen.js';
 import { QSFError } from '../../web/src/errors.js';
-import { Model } from '../../web/src/worker/model.js';
+import type { Model } from '../../web/src/worker/model.js';
 import { CALL } from './call.js';
 import { checkOptions } from '../../web/src/page/options.js';
 import type { Progress } from '../../web/src/types.js';
 import { FakeSource, fakeEngine, stays, until } from './fake-engine.js';
 import type { FakeSession } from './fake-engine.js';
+import { modelOf } from './model-of.js';
 
 const loadRequest: LoadRequest = {
   ...{ source: 'https://example.org/model.qsf', memory: 262_144, open: checkOptions(openOptions, {}), kv: undefined },
@@ -45,7 +46,7 @@ beforeEach(() => {
 function create(request: Partial<LoadRequest> = {}): Model {
   const fake = fakeEngine();
   instance = fake.instance;
-  return new Model({ ...loadRequest, ...request }, fake.engine, source, {
+  return modelOf({ ...loadRequest, ...request }, fake.engine, source, {
     progress: (p) => progress.push(p),
     warning: (w) => warnings.push(w),
   });

@@ -4,11 +4,11 @@ import { embeddingOptions, openOptions } from '../../web/src/boundary.gen.js';
 import type { EmbedRequest } from '../../web/src/contract.js';
 import { checkOptions } from '../../web/src/page/options.js';
 import { QSF } from '../../web/src/page/qsf.js';
-import { Model } from '../../web/src/worker/model.js';
 import { CALL } from './call.js';
 import { FakeSource, fakeEngine, until } from './fake-engine.js';
 import { installFakeWorker, removeFakeWorker } from './fake-worker.js';
 import type { Backend } from './fake-worker.js';
+import { modelOf } from './model-of.js';
 
 describe('rerank() of a page', () => {
   let backend: Backend;
@@ -60,7 +60,7 @@ describe('rerank() of a page', () => {
 describe('rerank() of a worker', () => {
   it('scores text after text, and ends with the engine’s error', async () => {
     const { engine, instance } = fakeEngine();
-    const model = new Model(
+    const model = modelOf(
       {
         ...{ source: 'https://example.org/model.qsf', memory: 262_144, open: checkOptions(openOptions, {}) },
         ...{ kv: undefined, cache: true, cacheLimit: undefined, background: false },

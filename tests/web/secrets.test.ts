@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { cache, makeRoom } from '../../web/src/page/cache.js';
 import { QSFError, errorInfo } from '../../web/src/errors.js';
-import { Model } from '../../web/src/worker/model.js';
 import { QSF } from '../../web/src/page/qsf.js';
 import { loadRequest } from '../../web/src/page/requests.js';
 import { hideSecrets } from '../../web/src/secrets.js';
@@ -14,6 +13,7 @@ import { fetchModule } from '../../web/src/worker/worker-platform.js';
 import { FakeSource, fakeEngine } from './fake-engine.js';
 import { FakeWorker, installFakeWorker, removeFakeWorker } from './fake-worker.js';
 import { installFakeOpfs } from './fake-opfs.js';
+import { modelOf } from './model-of.js';
 
 const SIGNED = 'https://models.test/a.qsf?X-Amz-Signature=s3cret&X-Amz-Date=today';
 const SHOWN = 'https://models.test/a.qsf?X-Amz-Signature=***&X-Amz-Date=***';
@@ -72,7 +72,7 @@ describe('an address with a signature', () => {
     source.cacheState = 'off';
     const warnings: string[] = [];
     const tell = { progress: () => undefined, warning: (warning: string) => warnings.push(warning) };
-    await new Model(await loadRequest(SIGNED, {}), fakeEngine().engine, source, tell).load();
+    await modelOf(await loadRequest(SIGNED, {}), fakeEngine().engine, source, tell).load();
     expect(warnings).toEqual([expect.stringContaining(`The browser refused to keep ${SHOWN}:`)]);
   });
 

@@ -14,6 +14,9 @@ const request = (given: Partial<GenerateRequest> = {}): GenerateRequest => ({
   ...{ prompt: 'Once', stop: [], anew: true, ...given },
 });
 
+/** Each scarce part is there once. */
+const once = () => 1;
+
 let ids = 0;
 beforeEach(() => {
   ids = 0;
@@ -41,7 +44,7 @@ async function sequencesOf(turns: readonly Promise<Turn>[]): Promise<(number | u
 describe('calls', () => {
   it('get free sequences, and wait in their order for others', async () => {
     const waits: boolean[] = [];
-    const all = new Sequences(2, (any) => waits.push(any));
+    const all = new Sequences(2, (any) => waits.push(any), once);
     const turns = [1, 2, 3, 4].map(() => all.take(claim()));
     expect(await sequencesOf(turns)).toEqual([0, 1, undefined, undefined]);
     expect(waits).toEqual([false, false, true, true]);
@@ -55,7 +58,7 @@ describe('calls', () => {
   });
 
   it('that wait for one sequence do not hold up those that have another', async () => {
-    const all = new Sequences(2, () => undefined);
+    const all = new Sequences(2, () => undefined, once);
     const turns = [all.take(claim()), all.take(ofKind('rewind', { sequence: 0 })), all.take(claim())];
     expect(await sequencesOf(turns)).toEqual([0, undefined, 1]);
     (await turns[0]!).end();
@@ -63,7 +66,7 @@ describe('calls', () => {
   });
 
   it('leave the queue when they are withdrawn', async () => {
-    const all = new Sequences(1, () => undefined);
+    const all = new Sequences(1, () => undefined, once);
     const first = await all.take(claim());
     const [second, third, fourth] = [claim(), claim(), claim()].map((one) => all.take(one));
     all.withdraw('2');
@@ -75,30 +78,36 @@ describe('calls', () => {
   });
 
   it('are refused for a sequence that there is not', async () => {
-    const all = new Sequences(2, () => undefined);
+    const all = new Sequences(2, () => undefined, once);
     await expect(all.take(claim({ sequence: 2 }))).rejects.toMatchObject({ code: 'bad_argument' });
     expect((await all.take(claim({ sequence: 1 }))).sequence).toBe(1);
   });
 
-  it('that the engine can do once are done one after the other', async () => {
-    const all = new Sequences(4, () => undefined);
-    const held = [{ grammar: { kind: 'regex', text: 'a' } as const }, { hold: { thought: 3, calls: undefined } }];
+  it('that the engine can do a number of times at once wait for the others', async () => {
+    const numbers = { grammar: 2, thoughts: 1, file: 1 };
+    const all = new Sequences(
+      8,
+      () => undefined,
+      (part) => numbers[part],
+    );
+    const regex = { grammar: { kind: 'regex', text: 'a' } as const };
+    const calls = { hold: { thought: undefined, calls: { required: false, only: '' } } };
+    const thoughts = { hold: { thought: 3, calls: undefined } };
     const turns = [
-      ...held.map((given) => all.take(claim({ request: request(given) }))),
-      ...[all.take(claim()), all.take(ofKind('restore')), all.take(ofKind('restore'))],
+      ...[regex, calls, regex, thoughts, thoughts, {}].map((given) => all.take(claim({ request: request(given) }))),
+      ...[all.take(ofKind('restore')), all.take(ofKind('restore'))],
     ];
-    expect(await sequencesOf(turns)).toEqual([0, undefined, 1, 2, undefined]);
-    (await turns[2]!).end();
-    expect(await sequencesOf(turns)).toEqual([0, undefined, 1, 2, undefined]);
-    (await turns[0]!).end();
-    (await turns[3]!).end();
+    expect(await sequencesOf(turns)).toEqual([0, 1, undefined, 2, undefined, 3, 4, undefined]);
+    (await turns[5]!).end();
+    expect(await sequencesOf(turns)).toEqual([0, 1, undefined, 2, undefined, 3, 4, undefined]);
+    for (const i of [1, 3, 6]) (await turns[i]!).end();
     expect((await sequencesOf(turns)).every((sequence) => sequence !== undefined)).toBe(true);
   });
 });
 
 describe('a call that begins anew', () => {
   it('takes the sequence whose prompt it continues, else the one that was used longest ago', async () => {
-    const all = new Sequences(3, () => undefined);
+    const all = new Sequences(3, () => undefined, once);
     const one = async (prompt: GenerateRequest['prompt']) => {
       const turn = await all.take(anew(prompt));
       turn.end();
@@ -118,7 +127,7 @@ describe('a call that begins anew', () => {
 
 describe('a call that continues', () => {
   it('has the sequence of the last generation before it, and not of later ones', async () => {
-    const all = new Sequences(2, () => undefined);
+    const all = new Sequences(2, () => undefined, once);
     const turns = [all.take(claim()), all.take(goesOn()), all.take(claim())];
     expect(await sequencesOf(turns)).toEqual([0, undefined, 1]);
     (await turns[0]!).end();
@@ -130,7 +139,7 @@ describe('a call that continues', () => {
   });
 
   it('waits for a generation before it that waits', async () => {
-    const all = new Sequences(2, () => undefined);
+    const all = new Sequences(2, () => undefined, once);
     (await all.take(claim())).end();
     const other = await all.take(claim({ caller: 'other', sequence: 1 }));
     const turns = [claim({ sequence: 1 }), goesOn()].map((one) => all.take(one));
@@ -142,7 +151,7 @@ describe('a call that continues', () => {
   });
 
   it('has an empty sequence if there was none, and never that of another caller', async () => {
-    const all = new Sequences(2, () => undefined);
+    const all = new Sequences(2, () => undefined, once);
     (await all.take(claim({ caller: 'other' }))).end();
     const turn = await all.take(goesOn());
     expect(turn.sequence).toBe(1);
@@ -156,7 +165,7 @@ describe('a call that continues', () => {
 
 describe('a turn', () => {
   it('is the last until another call changes its sequence', async () => {
-    const all = new Sequences(2, () => undefined);
+    const all = new Sequences(2, () => undefined, once);
     const turn = await all.take(claim());
     turn.end();
     (await all.take(claim({ sequence: 1 }))).end();

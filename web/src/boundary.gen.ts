@@ -109,6 +109,7 @@ export const regions = [
   'host', // Outside the arena, for the host's stack and static data.
   'free', // Not used by the plan.
   'texts', // Chat templates, conversations and grammars.
+  'draft', // Outside the arena, for all of a draft model.
 ] as const;
 export type Region = (typeof regions)[number];
 
@@ -126,6 +127,7 @@ export const regionNames: Readonly<Record<Region, string>> = {
   host: 'host reserve',
   free: 'free',
   texts: 'texts',
+  draft: 'draft model',
 };
 
 /** Options of an opening. */

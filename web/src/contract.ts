@@ -51,6 +51,8 @@ export interface LoadRequest {
    * bytes, which the worker then owns. Only Node takes the address of a file.
    */
   source: string | Blob | readonly NamedFile[] | Uint8Array<ArrayBuffer>;
+  /** The model that guesses tokens, as `source`. */
+  draft?: LoadRequest['source'] | undefined;
   wasm?: WasmSource;
   memory: number;
   open: OpenOptions;

@@ -211,6 +211,18 @@ export interface Session {
   ): Failure | undefined;
   /** Ends the threads, because a browser waits for them before it ends their workers. */
   close(): void;
+  /** Makes another session of the module the draft of this one, which must not be open. The draft uses the threads of this one, and must outlive it. */
+  useDraft(draft: Session): void;
+  /** Begins this session as a draft, in a part of the budget of both models, before the other one opens with these options. Plans in the whole budget come first: returns whether this opening is the last one. If it is not, the call follows again once step() has returned ready. */
+  openDraft(budget: number, size: number, vouched: boolean, again: boolean, options: OpenOptions): boolean | Failure;
+  /** Checks that the draft, which is open, can guess for this session, which is open too. */
+  checkDraft(): Failure | undefined;
+  /** Returns sentence i about a draft that will not be fast, without an error's number. After the last, the sentence is empty. */
+  draftNote(i: number): Failure;
+  /** Begins to guess for a sequence that wants guesses. Returns whether there is one. Then the draft has to be stepped, and takeGuess() be called after each of its results. To be called before each step. */
+  beginGuess(): boolean | Failure;
+  /** Takes the result of the draft's last step. Returns whether the guesses are complete. */
+  takeGuess(): boolean;
   /** Steps for about a millisecond, or until a request or a result for the host. */
   step(): Step;
   /** Returns the next request to read, or undefined. */
@@ -247,7 +259,9 @@ export interface Session {
   ): Failure | undefined;
   /** Clears the sequence and begins the score of a document for a query, whose texts are staged. The one value of the embedding is the score. */
   rerank(sequence: number, query: number, document: number): Failure | undefined;
-  /** Makes the grammar of the next generation, whose text is staged. It may take the place of the last conversation. One generation at a time is held by guide() or hold(): while it runs, others are refused with bad_state. */
+  /** Returns the number of generations that can be held at once with grammars or held calls, or else those with budgets of thoughts only; 1 if the memory for texts has no room. They share that memory, which is divided when such a generation is first needed. */
+  guides(grammars: boolean): number;
+  /** Makes the grammar of the next generation, whose text is staged. It may take the place of the last conversation. As many generations at once as guides() returns are held by guide() or hold(): others are refused with bad_state. */
   guide(kind: GrammarKind | undefined, size: number): Failure | undefined;
   /** Holds the next answer, after guide(): its thoughts end after that many tokens, 4294967295 for never. With calls, those of the conversation that follows are held to the schemas of their tools, and an answer that is required to have one begins with it. Staged is the name of the one tool that may be called, or of 0 bytes. */
   hold(thought: number, calls: boolean, required: boolean, name: number): Failure | undefined;

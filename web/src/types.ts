@@ -1,4 +1,5 @@
 // The package's public types.
+import type { DraftOptions, DraftStats } from './draft-types.js';
 import type { ResponseFormat } from './format-types.js';
 import type { InSequence, SequenceOptions } from './sequence-types.js';
 import type { KvKept, KvPolicyOptions } from './kv-policy-types.js';
@@ -51,6 +52,8 @@ export interface Progress {
    * `download`: weights arrive. `ready`: load() is about to resolve.
    */
   phase: 'open' | 'plan' | 'download' | 'ready';
+  /** Present while the draft model is opened, before the model. */
+  of?: 'draft';
   /** Bytes of the model that are present and verified, of `total` bytes. Both are 0 before the server has answered. */
   loaded: number;
   total: number;
@@ -87,7 +90,8 @@ export interface Expected {
 
 type Planned = 'maxSeqLen' | 'sequences' | 'guesses' | 'guessByLayers' | 'guessLayers' | 'logprobs' | 'streamAll' | 'textBytes';
 
-export interface LoadOptions extends Given<Pick<OpenOptions, Planned | 'readRate' | 'computeRate'>>, KvPolicyOptions {
+export interface LoadOptions
+  extends Given<Pick<OpenOptions, Planned | 'readRate' | 'computeRate'>>, KvPolicyOptions, DraftOptions {
   /**
    * Bytes of WebAssembly memory, allocated once at this size (rounded up to 64 KiB) and never grown; at most 4 GiB - 64
    * KiB. Default 256 MiB. load() rejects with budget_too_small if the model needs more, and with out_of_memory if the
@@ -382,11 +386,11 @@ export interface Stats {
     /** Bytes of WebAssembly memory; always equal to `budget`. */
     wasm: number;
     /**
-     * Bytes that making a file of another kind takes at the moment, in addition to the budget: the module's memory and
-     * the file's front. 0 for a .qsf file.
+     * Bytes that making files of another kind takes at the moment, in addition to the budget: the module's memory and
+     * each file's front. 0 for .qsf files.
      */
     maker: number;
-    /** The arena's regions. The rest of the budget is the module's own stack and static data. */
+    /** The arena's regions, and a draft model's part. The rest of the budget is the module's own stack and static data. */
     map: MemoryRegion[];
   };
   plan: KvKept & {
@@ -396,6 +400,8 @@ export interface Stats {
     kvBytes: number;
     scratchBytes: number;
     fixedBytes: number;
+    /** The part of a draft model, with everything that it needs. */
+    draftBytes: number;
     freeBytes: number;
     segments: number;
     pinnedSegments: number;
@@ -444,6 +450,8 @@ export interface Stats {
     /** Bytes that each token reads from the network: the streamed bytes of a pass. 0 if a cache has the whole model. */
     networkPerToken: number;
   };
+  /** The draft model, if there is one. */
+  draft?: DraftStats;
   /** The generation that began last. */
   generation?: GenerationStats;
   /** Tokens in the KV cache of the sequence that was used last. */

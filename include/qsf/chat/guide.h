@@ -34,20 +34,29 @@ class Guide {
  public:
   static constexpr std::uint32_t kUnlimited = 0xFFFFFFFF;
 
-  /// Builds the trie of the vocabulary in `memory`, whose beginning stays free. The session and the memory must outlive
-  /// the guide. Errors: bad_text if the file has no tokenizer; out_of_memory.
-  static Result<Guide> build(Session& session, std::span<std::byte> memory);
-  /// Builds a guide without a grammar or calls, which needs a bit for each token only. Errors: out_of_memory.
-  static Result<Guide> build_for_thoughts(Session& session, std::span<std::byte> memory);
+  /// Builds the trie of the vocabulary in `memory`, whose beginning stays free, and divides the rest into equal shares
+  /// for as many texts at once as have room for a small grammar, at most `most`. The session and the memory must outlive the
+  /// guide. Errors: bad_text if the file has no tokenizer; out_of_memory.
+  static Result<Guide> build(Session& session, std::span<std::byte> memory, std::uint32_t most = 1);
+  /// Builds a guide without a grammar or calls, which needs a bit for each token and text only: in at most an eighth of
+  /// the memory for more than one text. Errors: out_of_memory.
+  static Result<Guide> build_for_thoughts(Session& session, std::span<std::byte> memory, std::uint32_t most = 1);
 
-  /// Returns the part of the memory that the guide does not use.
+  /// Returns the number of shares.
+  std::uint32_t shares() const { return n_shares_; }
+  /// Returns a guide in share i < shares(), for another text at the same time. A built guide is in share 0.
+  Guide in_share(std::uint32_t i) const;
+  /// Returns the part of the memory that no guide uses.
   std::span<std::byte> free() const { return free_; }
   /// Makes the grammar of later texts, with a copy of its text. Errors: those of Grammar.
   Status set(const GrammarText& text);
-  /// Holds the calls of later answers to this conversation's tools, which takes the place of a grammar. Errors:
-  /// unsupported if the template writes no calls; bad_argument if there is no tool to call; those of render() and of
-  /// Grammar.
-  Status set_calls(const Conversation& conversation, const CallRules& rules);
+  /// Holds the calls of later answers to this conversation's tools, which takes the place of a grammar. `scratch` is
+  /// used during the call; without it, free(). Errors: unsupported if the template writes no calls; bad_argument if
+  /// there is no tool to call; those of render() and of Grammar.
+  Status set_calls(const Conversation& conversation, const CallRules& rules, std::span<std::byte> scratch);
+  Status set_calls(const Conversation& conversation, const CallRules& rules) {
+    return set_calls(conversation, rules, free_);
+  }
   /// Allows any text, which takes the place of a grammar.
   void allow_all() { held_ = Held::nothing; }
   /// Ends the thoughts of later answers after that many tokens; 0: at once; kUnlimited: never.
@@ -79,6 +88,12 @@ class Guide {
   struct Calls;  // in memory_
 
   explicit Guide(Session& session) : session_(&session) {}
+  void divide(std::span<std::byte> memory, std::uint32_t shares);
+  Status with_remedy(const Status& status) const;
+  Status try_set(const GrammarText& text);
+  Status try_calls(const Conversation& conversation, const CallRules& rules, std::span<std::byte> scratch);
+  Status try_begin();
+  Status try_follow(std::uint32_t token);
   std::span<const std::uint32_t> ends() const { return std::span(ends_).first(n_ends_); }
   bool has_grammars() const { return trie_bytes_ != 0; }
   bool required() const;
@@ -113,7 +128,9 @@ class Guide {
 
   Session* session_;
   std::span<std::byte> free_, memory_;  // memory_: of the grammar and its text, or of the calls
-  std::size_t trie_bytes_ = 0;          // 0: there is no grammar
+  std::span<std::byte> of_shares_;
+  std::uint32_t n_shares_ = 1;
+  std::size_t trie_bytes_ = 0;  // 0: there is no grammar
   grammar::TokenTrie trie_;
   grammar::Grammar grammar_;
   std::span<std::uint64_t> allowed_;

@@ -23,6 +23,8 @@ class Grammar {
   static constexpr std::size_t kMemory = 8u << 20;
   /// The least that a grammar can be made in.
   static constexpr std::size_t kLeastMemory = 1u << 20;
+  /// Returns the bytes in which a small grammar follows a text with masks of that many tokens.
+  static std::size_t memory_for(std::size_t n_tokens);
   /// The longest text of a grammar or a schema, in bytes.
   static constexpr std::size_t kMaxText = 4u << 20;
 

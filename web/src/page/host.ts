@@ -27,8 +27,14 @@ export async function ownWorker(workerUrl: string | undefined): Promise<Host> {
   /** Functions run here, and a model's bytes move to the worker without a further copy. */
   const lent = (arg: unknown) => {
     if (typeof arg === 'function') return Comlink.proxy(arg);
-    const { source } = (arg ?? {}) as Partial<LoadRequest>;
-    return source instanceof Uint8Array ? Comlink.transfer(arg, [source.buffer]) : arg;
+    const { source, draft } = (arg ?? {}) as Partial<LoadRequest>;
+    const bytes = [source, draft].filter((of) => of instanceof Uint8Array);
+    return bytes.length > 0
+      ? Comlink.transfer(
+          arg,
+          bytes.map(({ buffer }) => buffer),
+        )
+      : arg;
   };
   return {
     remote: remoteEngine((method, args) => {

@@ -56,6 +56,7 @@ const LOAD = {
     network: true,
     maxSeqLen: true,
     kvPolicy: true,
+    draft: true,
     guesses: true,
     guessByLayers: true,
     guessLayers: true,
@@ -124,12 +125,17 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
   // A single module is for one thread or for several, not both.
   const single = options.wasmBinary !== undefined || (options.wasmUrl !== undefined && !folder(options.wasmUrl));
   const threads = options.threads ?? (single ? 1 : undefined);
+  const { draft, guesses } = options;
+  if (draft !== undefined && guesses === 0)
+    throw new QSFError('bad_argument', 'guesses is 0, so that a draft has nothing to guess; it must be 1 to 15');
+  if (options.guessByLayers && guesses === 0)
+    throw new QSFError('bad_argument', 'guesses is 0, so that layers have nothing to guess; it must be 1 to 15');
   return {
     memory: memoryOf(options.memory),
     open: checkOptions(openOptions, {
       ...kvPolicyOf(options.kvPolicy),
       maxSeqLen: options.maxSeqLen,
-      guesses: options.guesses,
+      guesses,
       guessByLayers: options.guessByLayers,
       guessLayers: options.guessLayers,
       sequences: options.sequences,
@@ -149,6 +155,7 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
     threads: threads === undefined ? undefined : checkOption('threads', THREADS, threads),
     network: networkOf(options.network ?? {}),
     source: await sourceOf(source),
+    ...(draft !== undefined && { draft: await sourceOf(draft, 'the draft model') }),
     wasm: wasmOf(options),
   };
 }

@@ -52,9 +52,10 @@ interface Pending {
 }
 
 /** Whether this browser can share an engine for this request. */
-export const canShare = ({ source, wasm }: LoadRequest): boolean =>
+export const canShare = ({ source, draft, wasm }: LoadRequest): boolean =>
   keepsModels &&
   typeof source === 'string' &&
+  (draft === undefined || typeof draft === 'string') &&
   !(wasm instanceof Uint8Array) &&
   'BroadcastChannel' in globalThis &&
   globalThis.origin !== 'null' && // as in a sandboxed frame, which may have no locks

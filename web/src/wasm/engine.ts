@@ -71,11 +71,21 @@ export class Engine {
   /** By sequence: text that follows its tokens and is fed before the next prompt. */
   readonly #rests: string[] = [];
 
-  constructor(variant: Variant, threads: number, session: Session, memory: WebAssembly.Memory) {
+  readonly #another: (() => Session) | undefined;
+
+  /** `another` makes a further session of the module. */
+  constructor(
+    variant: Variant,
+    threads: number,
+    session: Session,
+    memory: WebAssembly.Memory,
+    another?: () => Session,
+  ) {
     this.variant = variant;
     this.threads = threads;
     this.session = this.#session = session;
     this.#memory = memory;
+    this.#another = another;
   }
 
   /**
@@ -99,7 +109,7 @@ export class Engine {
     }
     try {
       const { Session } = await start(wasm, variant, threads, wasmMemory);
-      return new Engine(variant, threads, new Session(threads, tuned), wasmMemory);
+      return new Engine(variant, threads, new Session(threads, tuned), wasmMemory, () => new Session(1, false));
     } catch (cause) {
       if (cause instanceof QSFError) throw cause;
       const why = cause instanceof Error ? cause.message : String(cause);
@@ -117,6 +127,38 @@ export class Engine {
    */
   open({ fileSize, vouched, kv, ...options }: OpenOptions & OfFile): void {
     check(this.#session.open(this.memoryBytes, fileSize, vouched, kv, options));
+  }
+
+  /** Returns the engine of a draft, which has an arena of its own in the memory of this engine, and uses its threads. */
+  makeDraft(): Engine {
+    const session = this.#another!();
+    this.#session.useDraft(session);
+    return new Engine(this.variant, this.threads, session, this.#memory);
+  }
+
+  /**
+   * Begins a session as a draft, before the model's own session with these options. Returns whether it is the last one;
+   * otherwise another one follows, with `again`, once this one has opened.
+   */
+  openDraft({ fileSize, vouched, kv: _, ...options }: OpenOptions & OfFile, again: boolean): boolean {
+    return got(this.#session.openDraft(this.memoryBytes, fileSize, vouched, again, options));
+  }
+
+  /** Checks that the draft can guess for this engine. Both have opened. */
+  checkDraft(): void {
+    check(this.#session.checkDraft());
+  }
+
+  /** Returns sentences about what will not be fast. */
+  draftNotes(): string[] {
+    const notes: string[] = [];
+    for (let sentence; (sentence = this.#session.draftNote(notes.length).sentence) !== '';) notes.push(sentence);
+    return notes;
+  }
+
+  /** Begins the guesses for a sequence. Returns whether one wants any; the draft then has to be stepped. */
+  beginGuess(): boolean {
+    return got(this.#session.beginGuess());
   }
 
   /** Returns the error of a step() that returned 'error'. */
@@ -214,9 +256,7 @@ export class Engine {
     for (let at = 0; at < bytes.length; at += PIECE) {
       const piece = bytes.subarray(at, at + PIECE);
       this.#stage([piece]);
-      const done = this.#session.restore(piece.length);
-      if (typeof done === 'object') throw errorOf(done);
-      isDone = done;
+      isDone = got(this.#session.restore(piece.length));
     }
     if (isDone) this.#rests[sequence] = rest;
     return isDone;
@@ -393,6 +433,12 @@ function copied(bytes: Uint8Array | Failure): Uint8Array<ArrayBuffer> {
   const copy = new Uint8Array(bytes.length);
   copy.set(bytes);
   return copy;
+}
+
+/** Returns a flag, or throws the failure. */
+function got(flag: boolean | Failure): boolean {
+  if (typeof flag === 'object') throw errorOf(flag);
+  return flag;
 }
 
 function check(failure: Failure | undefined): void {

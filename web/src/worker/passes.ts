@@ -38,7 +38,7 @@ export class Passes {
 
   /** Ends the work of a sequence without a result. */
   stop(sequence: number): void {
-    this.#runner.engine.session.stop(sequence);
+    this.#runner.stop(sequence);
     this.#works.delete(sequence);
     this.#runner.wake();
     this.notify();
@@ -111,7 +111,7 @@ export class Passes {
   }
 
   #end(sequence: number, work: Work, error: unknown): void {
-    this.#runner.engine.session.stop(sequence);
+    this.#runner.stop(sequence);
     this.#works.delete(sequence);
     work.fail(error);
   }

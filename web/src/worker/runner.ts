@@ -26,9 +26,18 @@ const SLICE = 8;
 /** Characters of a sentence that the engine is given: it keeps no more. */
 const SENTENCE = 640;
 
+/** What guesses tokens for an engine before it steps. */
+export interface Guessing {
+  /** Gives the engine its guesses, and calls `turn` in between. Undefined if it wants none. */
+  guess(turn: () => Promise<void>): Promise<void> | undefined;
+  /** Ends guesses for a sequence. */
+  stop(sequence: number): void;
+}
+
 export class Runner {
   readonly engine: Engine;
   readonly source: ByteSource;
+  draft: Guessing | undefined;
   readonly #address: string | undefined;
   /** Bytes handed to the engine. */
   bytes = 0;
@@ -57,6 +66,12 @@ export class Runner {
         const broken = this.#broken;
         this.#broken = undefined;
         if (broken) throw broken;
+        const guessing = this.draft?.guess(() => this.turn());
+        if (guessing) {
+          this.tracer.end(computing);
+          await guessing;
+          computing = this.tracer.begin('compute');
+        }
         const before = this.#completions;
         const step = this.engine.session.step();
         this.#issue();
@@ -79,6 +94,12 @@ export class Runner {
     } finally {
       this.tracer.end(computing);
     }
+  }
+
+  /** Stops the generation or the embedding of a sequence. */
+  stop(sequence: number): void {
+    this.engine.session.stop(sequence);
+    this.draft?.stop(sequence);
   }
 
   /** Ends a wait for bytes, which nothing may need any more. */

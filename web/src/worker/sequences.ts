@@ -26,6 +26,9 @@ interface Sequence {
   prompt: Text | undefined;
 }
 
+/** The parts that the engine has fewer of than sequences: guides of held texts, guides of thoughts, restored files. */
+export type Scarce = 'grammar' | 'thoughts' | 'file';
+
 interface Waiting {
   claim: Claim;
   enter(turn: Turn): void;
@@ -63,14 +66,16 @@ export class Sequences {
   readonly #latest = new Map<string, number>();
   readonly #waiting: Waiting[] = [];
   readonly #onWaiting: (waits: boolean) => void;
+  readonly #numberOf: (part: Scarce) => number;
   #turns = 0;
 
-  /** `onWaiting` gets whether a call waits. */
-  constructor(count: number, onWaiting: (waits: boolean) => void) {
+  /** `onWaiting` gets whether a call waits. `numberOf` returns how many calls may have a part at once. */
+  constructor(count: number, onWaiting: (waits: boolean) => void, numberOf: (part: Scarce) => number) {
     this.#all = Array.from({ length: count }, () => ({
       ...{ holder: undefined, owner: undefined, changes: 0, turn: 0, prompt: undefined },
     }));
     this.#onWaiting = onWaiting;
+    this.#numberOf = numberOf;
   }
 
   /**
@@ -151,8 +156,9 @@ export class Sequences {
         'bad_argument',
         `sequence is ${chosen}; the model was loaded with sequences: ${this.#all.length}, so that the last one is ${this.#all.length - 1}`,
       );
-    const single = singleOf(claim);
-    if (single && this.#all.some(({ holder }) => holder && singleOf(holder) === single)) return undefined;
+    const part = scarceOf(claim);
+    const users = part ? this.#all.filter(({ holder }) => holder && scarceOf(holder) === part).length : 0;
+    if (part && users > 0 && users >= this.#numberOf(part)) return undefined;
     if (chosen === undefined && isAnew(claim)) return this.#free(claim);
     if (chosen === undefined && isAfterOther) return undefined;
     // Later generations of the caller do not change the sequence that this call continues.
@@ -198,10 +204,10 @@ const isAnew = ({ kind, request }: Claim) =>
 /** Whether later calls of the caller continue its sequence. */
 const leads = ({ kind }: Claim) => kind === 'generation' || kind === 'restore';
 
-/** Returns the part that the engine has once and the call needs: the guide of held texts, or the restored file. */
-function singleOf({ kind, request }: Claim): 'guide' | 'file' | undefined {
+function scarceOf({ kind, request }: Claim): Scarce | undefined {
   if (kind === 'restore') return 'file';
-  return request?.grammar !== undefined || request?.hold !== undefined ? 'guide' : undefined;
+  if (request?.grammar !== undefined || request?.hold?.calls !== undefined) return 'grammar';
+  return request?.hold === undefined ? undefined : 'thoughts';
 }
 
 /** Returns the text that a generation begins anew with. That of a conversation is of its messages. */
