@@ -94,6 +94,21 @@ async function run(model: Model, request = generateRequest(PROMPTS[0]!, GREEDY))
 const story = (options: GenerateOptions, i = 0) => generateRequest(PROMPTS[i]!, options);
 const bitsOf = ({ text, result: { tokens, logitsHash, end } }: Run) => ({ text, tokens, logitsHash, end });
 
+describe('the first layers', () => {
+  it('change no bit of a text', async () => {
+    const alone = await open({});
+    const expected = [await run(alone, story(GREEDY)), await run(alone, story(DRAWN))];
+    for (const how of [{ guessLayers: 4 }, { guessLayers: 3, guesses: 15, streamAll: true }]) {
+      const model = await open({ guessByLayers: true, ...how });
+      const runs = [await run(model, story(GREEDY)), await run(model, story(DRAWN))];
+      expect(runs.map(bitsOf)).toEqual(expected.map(bitsOf));
+      for (const { result } of runs) expect(result.guesses!.right).toBeGreaterThan(3);
+    }
+    const refused = { code: 'bad_argument', message: expect.stringMatching(/guess_layers is 99/) as string };
+    await expect(open({ guessByLayers: true, guessLayers: 99 })).rejects.toMatchObject(refused);
+  });
+});
+
 describe('a draft', () => {
   it('changes no bit of a text, whether its weights or those of the model are streamed', async () => {
     const alone = await open({});

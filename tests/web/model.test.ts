@@ -222,7 +222,7 @@ describe('load()', () => {
   it.each([{ cache: false }, { source: new Blob(['x']) }])('warns of no cache with %o', async (request) => {
     source.cacheState = 'off';
     await create(request).load();
-    expect(warnings).toEqual([]);
+    expect(warnings.filter((warning) => !warning.includes('from a File or Blob'))).toEqual([]);
   });
 
   it('costs nothing for every token once it is kept', async () => {
@@ -306,6 +306,19 @@ describe('what others see being read', () => {
     experts();
     await model.load();
     expect(watched()).toEqual([false]);
+    expect(warnings).toHaveLength(1);
+    expect(warnings[0]).not.toContain('experts');
+  });
+
+  it('is warned of where a file is streamed, and not where everything stays', async () => {
+    await create({ source: new Blob(['x']) }).load();
+    expect(warnings).toEqual([
+      expect.stringMatching(/^\d+ bytes of weights are read from a File or Blob .* With 9 bytes of memory none are\.$/),
+    ]);
+    warnings.length = 0;
+    const resident = create({ source: new Blob(['x']) });
+    for (const segment of instance.table) segment.pinned = true;
+    await resident.load();
     expect(warnings).toEqual([]);
   });
 });

@@ -124,6 +124,7 @@ export class Loader {
     if (warning !== '' && !this.#opener.isDraft) this.#tell.warning(warning);
     this.#warnOfCache();
     this.#warnOfExperts();
+    this.#warnOfFile();
   }
 
   /** Whether this browser keeps the model, or has begun to. */
@@ -277,6 +278,18 @@ export class Loader {
       `Which experts are read depends on the text, and the server of ${String(this.#request.source)} sees them: it may guess ` +
         'parts of the text. It sees none of them if the model is kept, or with ' +
         `${this.engine.session.stats().residentBudget} bytes of memory.`,
+    );
+  }
+
+  /** The rate is a measurement: docs/notes/2026-11-29-pages-sources-and-threads.md. */
+  #warnOfFile(): void {
+    const { source } = this.#request;
+    const isFile = source instanceof Blob || Array.isArray(source);
+    const { tokenBytes, residentBudget } = this.engine.session.stats();
+    if (!isFile || tokenBytes === 0) return;
+    this.#warn(
+      `${String(tokenBytes)} bytes of weights are read from a File or Blob for every token, at about a quarter of the rate of an ` +
+        `address that is kept. With ${String(residentBudget)} bytes of memory none are.`,
     );
   }
 
