@@ -40,7 +40,8 @@ struct HostOptions {
   std::string_view draft;             // the place of a model that guesses tokens, read while opening; empty: none
   MonitorOptions monitor;             // of the memory that is available; needs a policy of positions
   SourceOptions source;
-  OpenOptions open;  // the host sets workers, cancel, mapped, watched, vouched, guess_source, host_bytes and draft_bytes
+  OpenOptions
+      open;  // the host sets workers, cancel, mapped, watched, vouched, guess_source, host_bytes and draft_bytes
 };
 
 /// The time of a host, in seconds.
