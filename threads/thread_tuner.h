@@ -14,9 +14,8 @@ class ThreadTuner {
  public:
   explicit ThreadTuner(ThreadPool& pool) : pool_(pool), choice_(pool.count()) {}
 
-  /// Prepares a step if another tuner may have used the pool since the last one. Must be called between two jobs of the
-  /// pool.
-  void stepping() { pool_.use(generating_ ? threads() : pool_.count()); }
+  /// Prepares a step after another tuner has used the pool. Must be called between two jobs of the pool.
+  void resume() { pool_.use(generating_ ? threads() : pool_.count()); }
 
   /// Reports that the session took a step, or several of which this is the last, from `begin` to `end` in seconds of
   /// one clock. The time of a token includes the time between its steps, because threads that compute can delay the

@@ -41,7 +41,8 @@ struct HostOptions {
   std::string_view draft_type;        // such a model is the model itself in this format, if it has no other place
   MonitorOptions monitor;             // of the memory that is available; needs a policy of positions
   SourceOptions source;
-  OpenOptions open;  // the host sets workers, cancel, mapped, watched, vouched, guess_source, host_bytes and draft_bytes
+  OpenOptions
+      open;  // the host sets workers, cancel, mapped, watched, vouched, guess_source, host_bytes and draft_bytes
 };
 
 /// The time of a host, in seconds.

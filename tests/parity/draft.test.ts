@@ -15,7 +15,17 @@ import type { GenerateOptions, GenerationResult, Progress } from '../../web/src/
 import { Model } from '../../web/src/worker/model.js';
 import { installFakeOpfs } from '../web/fake-opfs.js';
 import { FakeServer } from '../web/fake-server.js';
-import { convert, folder, makerCreator, moduleCreator, program, startModule, starters, stories } from './module.js';
+import {
+  Fed,
+  convert,
+  folder,
+  makerCreator,
+  moduleCreator,
+  program,
+  startModule,
+  starters,
+  stories,
+} from './module.js';
 
 const MiB = 1024 * 1024;
 const PROMPTS = ['Once upon a time', 'A cat and a dog went to', 'The sun'];
@@ -108,6 +118,20 @@ describe('the first layers', () => {
     await expect(open({ guessByLayers: true, guessLayers: 99 })).rejects.toMatchObject(refused);
   });
 });
+
+/** The model as a draft whose bytes are given by `hold` while reading is held. */
+async function holding(hold: () => Promise<ArrayBuffer>) {
+  const reading = { isHeld: false, waits: 0 };
+  const slice = file.slice.bind(file);
+  const held = () => {
+    reading.waits++;
+    return hold();
+  };
+  const draft = Object.assign(new Blob([await file.arrayBuffer()]), {
+    slice: (...range: [number, number]) => (reading.isHeld ? { arrayBuffer: held } : slice(...range)),
+  });
+  return { draft, reading };
+}
 
 describe('a draft', () => {
   it('changes no bit of a text, whether its weights or those of the model are streamed', async () => {
@@ -219,21 +243,27 @@ describe('a draft', () => {
     expect(model.stop('last')).toMatchObject({ end: 'cancelled' });
   });
 
+  it('that waits for bytes ends with the generation that it guesses for', async () => {
+    const { draft, reading } = await holding(() => new Promise<never>(() => undefined));
+    const model = await open({ maxSeqLen: 128 }, { draft, lazy: true });
+    reading.isHeld = true;
+    await model.start({ id: 'held', caller: 'test' }, story(GREEDY));
+    await vi.waitFor(() => expect(reading.waits).toBeGreaterThan(0));
+    expect(model.stop('held')).toMatchObject({ end: 'cancelled' });
+    const { result } = await run(model, story({ ...GREEDY, maxTokens: 1 }, 1));
+    expect(result.tokens).toHaveLength(1);
+  });
+
   it('ends a generation when it cannot be read, and guesses again later', async () => {
     const expected = await run(await open({ maxSeqLen: 128 }));
-    let broken = false;
-    const slice = file.slice.bind(file);
-    const draft = Object.assign(new Blob([await file.arrayBuffer()]), {
-      slice: (...range: [number, number]) => {
-        if (broken) throw new DOMException('The disk is gone', 'NotReadableError');
-        return slice(...range);
-      },
+    const { draft, reading } = await holding(() => {
+      throw new DOMException('The disk is gone', 'NotReadableError');
     });
     const model = await open({ maxSeqLen: 128 }, { draft, lazy: true });
-    broken = true;
+    reading.isHeld = true;
     const message = expect.stringMatching(/^the draft model: /) as string;
     await expect(run(model)).rejects.toMatchObject({ code: 'io_error', message });
-    broken = false;
+    reading.isHeld = false;
     const later = await run(model);
     expect(bitsOf(later)).toEqual(bitsOf(expected));
     expect(later.result.guesses!.right).toBeGreaterThan(15);
@@ -274,13 +304,19 @@ describe('a draft', () => {
   });
 
   it('can be planned again in all the memory', async () => {
-    const { module } = await startModule(16 * MiB);
-    const [model, draft] = [new module.Session(1, false), new module.Session(1, false)];
-    model.useDraft(draft);
-    const size = small.size;
-    for (let i = 0; i < 3; i++) {
-      expect(draft.openDraft(16 * MiB, size, false, false, checkOptions(openOptions, { sequences: 64 }))).toBe(false);
-      expect(draft.stage(100)).toHaveLength(100);
+    const made = await startModule(16 * MiB);
+    const fed = new Fed(made, new Uint8Array(await small.arrayBuffer()));
+    const model = new made.module.Session(1, false);
+    model.useDraft(fed.session);
+    const options = checkOptions(openOptions, { sequences: 64, maxSeqLen: 32 });
+    for (let round = 0; round < 2; round++) {
+      const openings: unknown[] = [];
+      do {
+        openings.push(fed.session.openDraft(16 * MiB, small.size, false, openings.length > 0, options));
+        if (openings.at(-1) === false) while (fed.step() !== 'ready');
+      } while (openings.at(-1) === false && openings.length < 9);
+      expect(openings).toEqual([false, true]);
+      while (fed.step() !== 'ready');
     }
   });
 

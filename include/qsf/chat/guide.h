@@ -35,8 +35,8 @@ class Guide {
   static constexpr std::uint32_t kUnlimited = 0xFFFFFFFF;
 
   /// Builds the trie of the vocabulary in `memory`, whose beginning stays free, and divides the rest into equal shares
-  /// for as many texts at once as have room for a small grammar, at most `most`. The session and the memory must outlive the
-  /// guide. Errors: bad_text if the file has no tokenizer; out_of_memory.
+  /// for as many texts at once as have room for a small grammar, at most `most`. The session and the memory must
+  /// outlive the guide. Errors: bad_text if the file has no tokenizer; out_of_memory.
   static Result<Guide> build(Session& session, std::span<std::byte> memory, std::uint32_t most = 1);
   /// Builds a guide without a grammar or calls, which needs a bit for each token and text only: in at most an eighth of
   /// the memory for more than one text. Errors: out_of_memory.
