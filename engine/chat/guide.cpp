@@ -26,6 +26,11 @@ Error too_little(std::size_t needed, std::size_t bytes) {
                     bytes);
 }
 
+/// Returns the bytes of a set of tokens.
+std::size_t set_bytes(std::uint32_t vocab_size) {
+  return grammar::mask_words(vocab_size) * sizeof(std::uint64_t) + kAlignment;
+}
+
 }  // namespace
 
 using grammar::Grammar;
@@ -43,12 +48,13 @@ Result<Grammar> make_grammar(const GrammarText& text, std::span<std::byte> memor
   return Grammar::json_schema(text.text, memory);
 }
 
-Result<Guide> Guide::build_for_thoughts(Session& session, std::span<std::byte> memory) {
+Result<Guide> Guide::build_for_thoughts(Session& session, std::span<std::byte> memory, std::size_t texts) {
   Guide made(session);
   const std::uint32_t n = session.stats().vocab_size;
-  const std::size_t words = grammar::mask_words(n), kept = words * sizeof(std::uint64_t) + kAlignment;
+  const std::size_t words = grammar::mask_words(n), of_set = set_bytes(n), kept = texts * of_set;
   if (memory.size() < kept) return too_little(kept, memory.size());
-  made.allowed_ = Block(memory.last(kept)).take<std::uint64_t>(words);
+  made.allowed_ = Block(memory.last(of_set)).take<std::uint64_t>(words);
+  made.others_ = memory.last(kept).first(kept - of_set);
   made.free_ = memory.first(memory.size() - kept);
   for (std::uint32_t id = 0; id < n; ++id) {
     if (session.is_end(id) && made.n_own_ends_ < kMaxEndTokens) made.ends_[made.n_own_ends_++] = id;
@@ -56,7 +62,7 @@ Result<Guide> Guide::build_for_thoughts(Session& session, std::span<std::byte> m
   return made;
 }
 
-Result<Guide> Guide::build(Session& session, std::span<std::byte> memory) {
+Result<Guide> Guide::build(Session& session, std::span<std::byte> memory, std::size_t texts) {
   Guide made(session);
   const std::uint32_t n = session.stats().vocab_size;
   Block all(memory);
@@ -72,7 +78,8 @@ Result<Guide> Guide::build(Session& session, std::span<std::byte> memory) {
   const std::size_t words = grammar::mask_words(n);
   const std::size_t trie_bytes = TokenTrie::memory_for(tokens);
   const std::size_t kept = trie_bytes + 2 * words * sizeof(std::uint64_t) + 3 * kAlignment;
-  const std::size_t least = kLeastFree + Grammar::kLeastMemory + kept;
+  const std::size_t least =
+      kLeastFree + texts * Grammar::kLeastMemory + (texts - 1) * (set_bytes(n) + kAlignment) + kept;
   // The trie is built after the texts of the tokens, and they are not needed afterwards.
   if (memory.size() < std::max(least, kept + n * sizeof(std::string_view) + kAlignment)) {
     return too_little(std::max(least, kept + n * sizeof(std::string_view) + kAlignment), memory.size());
@@ -90,9 +97,26 @@ Result<Guide> Guide::build(Session& session, std::span<std::byte> memory) {
   made.trie_ = trie;
   made.most_expected_ = session.stats().guesses;
   made.trie_bytes_ = trie_bytes;
-  const std::size_t of_grammar = std::min(Grammar::kMemory, front.size() - kLeastFree);
-  made.free_ = front.first(front.size() - of_grammar);
+  const std::size_t of_sets = (texts - 1) * set_bytes(n);
+  std::size_t of_grammar = std::min(Grammar::kMemory, (front.size() - kLeastFree - of_sets) / texts);
+  if (texts > 1) of_grammar = of_grammar / kAlignment * kAlignment;
+  const std::size_t of_all = texts * of_grammar + of_sets;
+  made.free_ = front.first(front.size() - of_all);
   made.memory_ = front.last(of_grammar);
+  made.others_ = front.last(of_all).first(of_all - of_grammar);
+  return made;
+}
+
+Guide Guide::other(std::size_t i) const {
+  Guide made = *this;
+  const std::size_t of_set = set_bytes(session_->stats().vocab_size), each = of_set + memory_.size();
+  const std::span<std::byte> place = others_.subspan((i - 1) * each, each);
+  made.allowed_ = Block(place.first(of_set)).take<std::uint64_t>(allowed_.size());
+  made.memory_ = place.subspan(of_set);
+  made.others_ = {};
+  made.grammar_ = {};
+  made.held_ = Held::nothing;
+  made.calls_ = nullptr;
   return made;
 }
 

@@ -162,7 +162,7 @@ void note_end(const Options& o, const Generation& made, std::uint32_t max_seq_le
         make_error(ErrorCode::context_full, "the context of {} tokens is full: /undo or /reset makes room", max_seq_len)
             .sentence);
   } else if (made.ended == End::length) {
-    note(make_error(ErrorCode::none, "the answer was cut after {} tokens (see --max-tokens)", o.max_tokens).sentence);
+    note(cut_sentence("answer", o.max_tokens));
   }
 }
 
@@ -205,28 +205,34 @@ Result<std::string> read_tools(const Options& options) {
   return tools.dump();
 }
 
-Result<std::optional<chat::Guide>> open_guide(const Options& options, Session& session) {
+Result<std::vector<chat::Guide>> open_guides(const Options& options, Session& session) {
+  std::vector<chat::Guide> guides;
   const bool holds = options.has_grammar() || !options.tool_choice.empty();
-  if (!holds && !options.limits_thoughts()) return std::optional<chat::Guide>();
+  if (!holds && !options.limits_thoughts()) return guides;
   const std::span<std::byte> memory = session.text_memory();
-  QSF_LET(guide, holds ? chat::Guide::build(session, memory) : chat::Guide::build_for_thoughts(session, memory));
-  guide.limit_thoughts(options.reasoning_budget);
-  if (options.has_grammar()) {
-    QSF_LET(grammar, read_grammar(options));
-    QSF_TRY(guide.set(grammar.view()));
-  }
-  return std::optional(guide);
+  const std::size_t n = options.answers;
+  QSF_LET(first, holds ? chat::Guide::build(session, memory, n) : chat::Guide::build_for_thoughts(session, memory, n));
+  first.limit_thoughts(options.reasoning_budget);
+  guides.push_back(first);
+  for (std::size_t i = 1; i < n; ++i) guides.push_back(first.other(i));
+  if (!options.has_grammar()) return guides;
+  QSF_LET(grammar, read_grammar(options));
+  for (chat::Guide& guide : guides) QSF_TRY(guide.set(grammar.view()));
+  return guides;
 }
 
-Result<Chat> open_chat(const Options& options, Session& session, chat::Guide* guide) {
+Result<Chat> open_chat(const Options& options, Session& session, std::span<chat::Guide> guides) {
   QSF_LET(text, read_template(options));
   QSF_LET(tools, read_tools(options));
-  const std::span<std::byte> memory = guide != nullptr ? guide->free() : session.text_memory();
-  QSF_LET(chat, Chat::open(session, {std::move(text), arguments_of(options).dump(), std::move(tools)}, memory));
-  if (guide == nullptr || options.tool_choice.empty()) return std::move(chat);
+  const std::span<std::byte> memory = guides.empty() ? session.text_memory() : guides.front().free();
+  QSF_LET(chat, Chat::open(session, {std::move(text), arguments_of(options).dump(), std::move(tools)}, memory,
+                           options.answers));
+  if (options.tool_choice.empty()) return std::move(chat);
   const std::string_view choice = options.tool_choice;
   const bool is_word = choice == "auto" || choice == "required";
-  QSF_TRY(chat.hold_calls(*guide, {.required = choice != "auto", .only = is_word ? std::string_view() : choice}));
+  for (chat::Guide& guide : guides) {
+    QSF_TRY(chat.hold_calls(guide, {.required = choice != "auto", .only = is_word ? std::string_view() : choice}));
+  }
   return std::move(chat);
 }
 
@@ -248,7 +254,8 @@ Result<Question> ask(const Options& options, Host& host, const Chat& chat, std::
 
 int converse(const Options& o, Host& host, Prompt prompt, const Extras& extras, std::vector<Turn>& turns) {
   Session& session = host.session();
-  const Result<Chat> chat = open_chat(o, session, extras.guide);
+  const bool holds = extras.guide != nullptr;
+  const Result<Chat> chat = open_chat(o, session, {extras.guide, holds ? 1u : 0u});
   if (!chat) return fail(chat.error());
   std::vector<std::string_view> stops(prompt.stops.begin(), prompt.stops.end());
   if (!chat->answers().stop().empty()) stops.push_back(chat->answers().stop());
@@ -280,7 +287,7 @@ int converse(const Options& o, Host& host, Prompt prompt, const Extras& extras, 
     }
     if (!made) (void)show("\n");
     if (made) note_end(o, *made, session.stats().max_seq_len);
-    if (made && o.verbose) print_speed(stderr, *made, host);
+    if (made && o.verbose) print_speed(stderr, std::span(&*made, 1), host);
     if (cancelled() && (caught_signal() != SIGINT || interrupts() > 1)) break;
     go_on();  // the first Ctrl-C ends an answer
   }

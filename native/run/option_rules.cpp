@@ -10,6 +10,7 @@
 #include "native/sources/address.h"
 #include "qsf/base/utf8.h"
 #include "qsf/formats/format.h"
+#include "qsf/grammar/grammar.h"
 
 namespace qsf::run {
 namespace {
@@ -41,7 +42,9 @@ void reserve_texts(Options& o) {
   constexpr std::uint32_t kOfTemplate = 4u << 20, kOfGrammar = 24u << 20;  // bytes
   if (o.host.open.text_bytes != 0) return;
   if (!o.template_file.empty()) o.host.open.text_bytes = kOfTemplate;
-  if (o.has_grammar() || !o.tool_choice.empty()) o.host.open.text_bytes = kOfGrammar;
+  if (o.has_grammar() || !o.tool_choice.empty()) {
+    o.host.open.text_bytes = kOfGrammar + (o.answers - 1) * static_cast<std::uint32_t>(grammar::Grammar::kMemory);
+  }
 }
 
 }  // namespace
@@ -108,6 +111,10 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
   if (!tokens.empty() && !read_ids(tokens, o.tokens)) return "--tokens takes ids such as 1,2,3, not '" + tokens + "'";
   if (const std::optional<std::string> wrong = group_mistake(o)) return wrong;
   if (!o.prompt_cache.empty() && o.continues()) return kBeginsText;
+  if (o.answers > 1 && !o.session_file.empty()) {
+    return "--answers makes several texts of one prompt, and --session saves the one that goes on: they exclude each "
+           "other";
+  }
   reserve_texts(o);
   const bool renders = o.mode == Mode::render;
   if ((!o.converses() || renders) && !(o.tools_file.empty() && o.shows_thoughts && !o.limits_thoughts())) {

@@ -34,11 +34,16 @@ class Guide {
  public:
   static constexpr std::uint32_t kUnlimited = 0xFFFFFFFF;
 
-  /// Builds the trie of the vocabulary in `memory`, whose beginning stays free. The session and the memory must outlive
-  /// the guide. Errors: bad_text if the file has no tokenizer; out_of_memory.
-  static Result<Guide> build(Session& session, std::span<std::byte> memory);
+  /// Builds the trie of the vocabulary in `memory`, whose beginning stays free, with room for the guides of as many
+  /// `texts` at once. The session and the memory must outlive the guide. Errors: bad_text if the file has no tokenizer;
+  /// out_of_memory.
+  static Result<Guide> build(Session& session, std::span<std::byte> memory, std::size_t texts = 1);
   /// Builds a guide without a grammar or calls, which needs a bit for each token only. Errors: out_of_memory.
-  static Result<Guide> build_for_thoughts(Session& session, std::span<std::byte> memory);
+  static Result<Guide> build_for_thoughts(Session& session, std::span<std::byte> memory, std::size_t texts = 1);
+
+  /// Returns a guide of another text with the same trie and limit of thoughts, without a grammar or calls. It has the
+  /// i-th place of build(), 1 to texts - 1, and must not be used by two threads at once with the others.
+  Guide other(std::size_t i) const;
 
   /// Returns the part of the memory that the guide does not use.
   std::span<std::byte> free() const { return free_; }
@@ -113,6 +118,7 @@ class Guide {
 
   Session* session_;
   std::span<std::byte> free_, memory_;  // memory_: of the grammar and its text, or of the calls
+  std::span<std::byte> others_;         // the places of other(), each with a set of tokens and as much memory
   std::size_t trie_bytes_ = 0;          // 0: there is no grammar
   grammar::TokenTrie trie_;
   grammar::Grammar grammar_;
