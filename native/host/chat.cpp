@@ -47,6 +47,13 @@ Result<std::vector<std::uint32_t>> Chat::tokenize(Session& session, std::span<co
   return std::vector<std::uint32_t>(tokens.ids.begin(), tokens.ids.end());
 }
 
+Result<std::uint32_t> Chat::count(Session& session, std::span<const ChatMessage> messages) const {
+  QSF_LET(values, question(messages, settings_.tools));
+  const chat::Conversation asked = conversation(values);
+  QSF_LET(special, chat::special_tokens(session, memory_.conversations));
+  return count_tokens(session, chat::template_of(session, asked), {values, special, asked.now, asked.more});
+}
+
 Result<Question> Chat::ask(Session& session, std::span<const ChatMessage> messages,
                            std::span<const std::string_view> stops) const {
   QSF_LET(values, question(messages, settings_.tools));

@@ -48,6 +48,8 @@ class Chat {
   Result<std::string> render(const Session& session, std::span<const ChatMessage> messages) const;
   /// Returns the ids of that text. Fails as chat::tokenize() does too.
   Result<std::vector<std::uint32_t>> tokenize(Session& session, std::span<const ChatMessage> messages) const;
+  /// Returns the number of those ids, also if they do not fit in the context. Fails as render() and count_tokens() do.
+  Result<std::uint32_t> count(Session& session, std::span<const ChatMessage> messages) const;
   /// Returns the ids of that text, and the readers of the answers, which the next call ends. `stops` are the prompt's.
   /// Fails as tokenize() and chat::AnswerParts do.
   Result<Question> ask(Session& session, std::span<const ChatMessage> messages,

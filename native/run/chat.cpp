@@ -236,10 +236,9 @@ Result<Chat> open_chat(const Options& options, Session& session, std::span<chat:
   return std::move(chat);
 }
 
-Result<Question> ask(const Options& options, Host& host, const Chat& chat, std::span<const std::string_view> stops,
-                     std::vector<Turn>& turns) {
+Status add_request(const Options& options, std::size_t most_bytes, std::vector<Turn>& turns) {
   QSF_TRY(begin_turns(options, turns));
-  Attachments files(longest_text(host.session()));
+  Attachments files(most_bytes);
   for (const std::string& path : options.files) QSF_TRY(files.add(path));
   std::vector<Turn> asked;
   if (const std::size_t open = add_line(turns, files.before(*options.prompt), asked).size(); open != 0) {
@@ -249,7 +248,7 @@ Result<Question> ask(const Options& options, Host& host, const Chat& chat, std::
                       open + 1);
   }
   turns.insert(turns.end(), asked.begin(), asked.end());
-  return chat.ask(host.session(), messages_of(turns, {}), stops);
+  return {};
 }
 
 int converse(const Options& o, Host& host, Prompt prompt, const Extras& extras, std::vector<Turn>& turns) {

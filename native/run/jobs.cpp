@@ -201,10 +201,11 @@ Status add_rest(Options& o, Session& session, SessionFile& file) {
 
 Stops stops_of(const Options& o) { return {o.stops.begin(), o.stops.end()}; }
 
-/// Reads the prompt from its file or standard input, unless the options have it.
-Status have_prompt(Options& o, Session& session) {
+/// Reads the prompt from its file or standard input, unless the options have it. It has at most `most` bytes, or as
+/// many as the context can hold.
+Status have_prompt(Options& o, Session& session, std::optional<std::size_t> most = {}) {
   if (!o.reads_prompt()) return {};
-  QSF_LET(text, read_prompt(o.prompt_file, longest_text(session)));
+  QSF_LET(text, read_prompt(o.prompt_file, most ? *most : longest_text(session)));
   o.prompt = std::move(text);
   return {};
 }
@@ -222,7 +223,8 @@ Status ask(Options& o, Host& host, std::span<chat::Guide> guides, Stops& stops, 
   QSF_LET(chat, open_chat(o, host.session(), guides));
   out.chat.emplace(std::move(chat));
   if (!out.chat->answers().stop().empty()) stops.push_back(out.chat->answers().stop());
-  QSF_LET(question, ask(o, host, *out.chat, stops, turns));
+  QSF_TRY(add_request(o, longest_text(host.session()), turns));
+  QSF_LET(question, out.chat->ask(host.session(), messages_of(turns, {}), stops));
   out.question.emplace(std::move(question));
   o.tokens = std::move(out.question->ids);
   return {};
@@ -266,6 +268,23 @@ Status tokenize(Options& o, Host& host) {
   return print_tokens(host.session(), *o.prompt, o.tokens);
 }
 
+Status count(Options& o, Session& session) {
+  constexpr std::size_t kMost = 64u << 20;  // bytes; a text may be longer than the context
+  QSF_TRY(have_prompt(o, session, kMost));
+  std::uint32_t n = 0;
+  if (o.converses()) {
+    std::vector<Turn> turns;
+    QSF_LET(chat, open_chat(o, session, {}));
+    QSF_TRY(add_request(o, kMost, turns));
+    QSF_LET(of_conversation, chat.count(session, messages_of(turns, {})));
+    n = of_conversation;
+  } else {
+    QSF_LET(of_text, count_tokens(session, *o.prompt));
+    n = of_text;
+  }
+  return show(std::to_string(n) + "\n");
+}
+
 }  // namespace
 
 int run_generate(Job& job) {
@@ -301,8 +320,11 @@ int run_tokenize(Job& job) { return exit_code(tokenize(job.options, job.host)); 
 
 int run_detokenize(Job& job) { return exit_code(print_text(job.host.session(), job.options.tokens)); }
 
+int run_count(Job& job) { return exit_code(count(job.options, job.host.session())); }
+
 int run_bench(Job& job) {
-  if (const Status read = have_prompt(job.options, job.host.session()); !read) return fail(read.error());
+  const Status read = have_prompt(job.options, job.host.session());
+  if (!read) return fail(read.error());
   return exit_code(bench(stdout, job.options, job.host));
 }
 

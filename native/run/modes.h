@@ -18,6 +18,7 @@ enum class Mode : std::uint8_t {
   generate,
   tokenize,
   detokenize,
+  count,
   chat,
   interactive,
   bench,

@@ -135,6 +135,7 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
     if (at == 0 || at == std::string::npos) return "--template-arg takes NAME=VALUE, not '" + argument + "'";
     if (!utf8::is_valid(argument)) return "--template-arg takes UTF-8, not '" + argument + "'";
   }
+  if (o.model.empty() && renders && o.counts) return "--count needs MODEL, whose tokens it counts";
   if (o.model.empty() && (!renders || o.template_file.empty())) {
     return renders ? "--render needs MODEL or --chat-template"
                    : "MODEL is needed: a .qsf file or its http(s) URL, a GGUF file, or a Hugging Face directory";

@@ -170,7 +170,7 @@ class Table {
   void conversations() {
     begin("Instead of one prompt");
     for (const Mode each :
-         {Mode::chat, Mode::interactive, Mode::bench, Mode::tokenize, Mode::detokenize, Mode::render}) {
+         {Mode::chat, Mode::interactive, Mode::bench, Mode::tokenize, Mode::detokenize, Mode::count, Mode::render}) {
       mode(each);
     }
     begin("Allowed texts");
@@ -260,6 +260,8 @@ std::optional<std::string> read_mode(const Table& table, const Words& w, Options
   for (std::size_t i = 0; i < kModes; ++i) {
     if (table.modes[i] != nullptr && table.modes[i]->count() > 0) selected.push_back(static_cast<Mode>(i));
   }
+  o.counts = std::ranges::find(selected, Mode::count) != selected.end();
+  if (o.counts && std::ranges::find(selected, Mode::render) != selected.end()) std::erase(selected, Mode::count);
   if (const std::optional<std::string> wrong = mode_mistake(selected)) return wrong;
   if (selected.empty()) return std::nullopt;
   o.mode = selected.front();
@@ -353,7 +355,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   if (const std::optional<std::string> wrong = words.sampling.read(o)) return refuse(*wrong);
   const bool has_prompt = !o.texts.empty() || o.prompt || !o.prompt_file.empty() || !o.tokens.empty();
   if (row_of(o.mode).needs_prompt && !has_prompt) {
-    if (o.memory_map && o.mode != Mode::tokenize) {
+    if (o.memory_map && o.computes()) {
       o.mode = Mode::plan;
       if (const std::optional<std::string> wrong = group_mistake(o)) return refuse(*wrong);
     } else if (sys::is_terminal(sys::kInput)) {

@@ -46,6 +46,7 @@ struct Options {
 
   Mode mode = Mode::generate;
   std::string mode_value;  // what follows its flag: a file or a query
+  bool counts = false;     // with --render: the text's tokens
   bool verbose = false, memory_map = false;
   std::string template_file;  // replaces the model's chat template
   std::string tools_file;     // tools that answers may call
