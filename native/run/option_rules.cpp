@@ -9,6 +9,7 @@
 #include "native/run/kernels.h"
 #include "native/sources/address.h"
 #include "qsf/base/utf8.h"
+#include "qsf/chat/conversation.h"
 #include "qsf/formats/format.h"
 #include "qsf/grammar/grammar.h"
 
@@ -35,6 +36,15 @@ bool read_ids(std::string_view text, std::vector<std::uint32_t>& out) {
     if (text.front() != ',') return false;
     text.remove_prefix(1);
   }
+}
+
+/// Returns where a conversation has a variable of its template from, or null for one that is free.
+const char* owner_of(std::string_view name) {
+  if (name == "messages") return "they are the conversation's";
+  if (name == "tools") return "they are those of --tools";
+  if (name == "add_generation_prompt") return "an answer is asked for";
+  const bool is_token = std::ranges::find(chat::kSpecialTokens, name) != chat::kSpecialTokens.end();
+  return is_token ? "the special tokens are the model's" : nullptr;
 }
 
 /// Reserves the usual bytes of a grammar over a large vocabulary, or of a template that the file does not have.
@@ -134,6 +144,10 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
     const std::size_t at = argument.find('=');
     if (at == 0 || at == std::string::npos) return "--template-arg takes NAME=VALUE, not '" + argument + "'";
     if (!utf8::is_valid(argument)) return "--template-arg takes UTF-8, not '" + argument + "'";
+    const std::string_view name = std::string_view(argument).substr(0, at);
+    if (const char* const whose = renders ? nullptr : owner_of(name)) {
+      return "--template-arg cannot replace " + std::string(name) + ": " + whose;
+    }
   }
   if (o.model.empty() && renders && o.counts) return "--count needs MODEL, whose tokens it counts";
   if (o.model.empty() && (!renders || o.template_file.empty())) {
