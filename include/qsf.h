@@ -53,7 +53,8 @@ void qsf_config_set_memory_monitor(QSFConfig*, size_t megabytes);
 void qsf_config_set_speculate(QSFConfig*, const char* what);
 /* Sets the quality, 0.0-1.0, for engines that can trade it for speed; this one computes everything, as for 1.0. */
 void qsf_config_set_quality(QSFConfig*, float quality);
-/* Sets the seed of every random choice in qsf_generate() and qsf_chat_generate(); 0 at first. */
+/* Sets the seed of every random choice in qsf_generate(), qsf_chat_generate() and qsf_chat_answer(), until
+ * qsf_sampling_seed() sets another one; 0 at first. */
 void qsf_config_set_seed(QSFConfig*, uint64_t seed);
 /* Sets the bytes for chat templates, conversations and grammars, which also have the budget's free bytes; 0: as many as
  * they usually need without a grammar. One over a large vocabulary needs 24 MiB. */
@@ -117,8 +118,11 @@ int qsf_grammar_set(QSFEngine*, const char* kind, const char* text);
  * return 0, or -1 on failure, which leaves the settings unchanged. */
 
 /* Sets an option of sampling by its name in docs/reference/boundary.md, such as "min_p". temperature and top_p are
- * arguments of the generating functions, and the seed is set by qsf_config_set_seed(). */
+ * arguments of the generating functions, and qsf_sampling_seed() sets the seed. */
 int qsf_sampling_set(QSFEngine*, const char* name, double value);
+/* Sets the seed in place of qsf_config_set_seed(). The same seed gives the same text. Several texts of one prompt are
+ * calls with different seeds: the first one computes the prompt, of which the later ones compute the last tokens. */
+int qsf_sampling_seed(QSFEngine*, uint64_t seed);
 /* Sets the samplers by their names in the order in which they are applied, such as "penalties;temperature;min_p". One
  * that is not named does nothing. NULL: the default. */
 int qsf_sampling_order(QSFEngine*, const char* names);

@@ -30,9 +30,10 @@ std::optional<std::uint64_t> place_in(int file);
 
 /// Opens a regular file for read_at(). Never waits for a writer, even if a pipe has replaced the file.
 int open_file(const std::string& path);
-/// Opens anything that can be read from front to back.
+/// Opens anything that can be read from front to back. Does not wait for the writer of a named pipe, which
+/// wait_readable() waits for; a read before may find an end.
 int open_input(const std::string& path);
-/// Opens an existing device or pipe for writing.
+/// Opens an existing device or pipe for writing. Fails with ENXIO if nobody has opened a named pipe for reading.
 int open_output(const std::string& path);
 /// Creates a file for writing. Fails with EEXIST if the name exists.
 int create_file(const std::string& path);

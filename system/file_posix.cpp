@@ -32,6 +32,12 @@ FileInfo info_of(const struct stat& status) {
   return info;
 }
 
+/// Makes reads and writes wait again that O_NONBLOCK would fail.
+void wait_in_calls(int file) {
+  const int flags = ::fcntl(file, F_GETFL);
+  if (flags >= 0) (void)::fcntl(file, F_SETFL, flags & ~O_NONBLOCK);
+}
+
 }  // namespace
 
 bool look(const std::string& path, FileInfo& out) {
@@ -55,8 +61,17 @@ std::optional<std::uint64_t> place_in(int file) {
 }
 
 int open_file(const std::string& path) { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }
-int open_input(const std::string& path) { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }
-int open_output(const std::string& path) { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY); }
+int open_input(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  FileInfo info;
+  if (file >= 0 && !(look(file, info) && info.kind == FileKind::pipe)) wait_in_calls(file);
+  return file;
+}
+int open_output(const std::string& path) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (file >= 0) wait_in_calls(file);
+  return file;
+}
 int create_file(const std::string& path) {
   return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 }

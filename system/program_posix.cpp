@@ -44,7 +44,8 @@ bool is_terminal(int file) { return ::isatty(file) != 0; }
 
 bool wait_readable(int file, int milliseconds) {
   pollfd ready{file, POLLIN, 0};
-  return ::poll(&ready, 1, milliseconds) != 0;
+  const int n = ::poll(&ready, 1, milliseconds);
+  return n > 0 || (n < 0 && errno != EINTR);  // the read reports other errors
 }
 
 bool nobody_reads(int file) {

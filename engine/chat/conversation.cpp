@@ -12,9 +12,6 @@
 namespace qsf::chat {
 namespace {
 
-constexpr std::array<std::string_view, 7> kTokens{"bos_token", "eos_token", "pad_token", "unk_token",
-                                                  "sep_token", "cls_token", "mask_token"};
-
 Error too_little(std::size_t bytes) {
   return make_error(ErrorCode::out_of_memory, "the conversation needs more than the {} bytes for texts: see text_bytes",
                     bytes);
@@ -85,7 +82,7 @@ Result<RenderedText> render(std::string_view chat_template, const templates::Var
 
 Result<std::string_view> special_tokens(const Session& session, std::span<std::byte> memory) {
   ObjectWriter out({reinterpret_cast<char*>(memory.data()), memory.size()});
-  for (const std::string_view name : kTokens) {
+  for (const std::string_view name : kSpecialTokens) {
     const std::string_view token = session.special_token(name);
     if (!token.empty()) out.add(name, token);
   }

@@ -48,12 +48,19 @@ class RegexReader : TextCursor {
     return make_error(ErrorCode::bad_input, "the regular expression '{:.60}' is wrong at byte {}: {}", text_, at_,
                       sentence);
   }
-  Error unknown(std::string_view feature) const {
-    return make_error(ErrorCode::unsupported, "the regular expression '{:.60}' has {}, which is not supported", text_,
-                      feature);
+  /// Refuses a feature that begins at the byte `at`.
+  Error unknown(std::string_view feature, std::size_t at) const {
+    return make_error(ErrorCode::unsupported,
+                      "the regular expression '{:.60}' has {} at byte {}, which is not supported", text_, feature, at);
   }
   Result<std::uint32_t> checked(std::uint32_t term) const {
-    if (refused_) return unknown("an anchor or a look ahead inside of a repetition, or after a part of any length");
+    if (refused_) {
+      return make_error(
+          ErrorCode::unsupported,
+          "the regular expression '{:.60}' has an anchor or a look ahead inside of a repetition, or after "
+          "a part of any length, which is not supported",
+          text_);
+    }
     if (terms_.failed()) return terms_.error();
     return term;
   }
@@ -110,60 +117,66 @@ class RegexReader : TextCursor {
     return at_ > begin;
   }
 
+  /// Reads a count in braces. Returns false, and stays where it is, if the brace begins none.
+  bool braces(std::uint32_t& min, std::uint32_t& max) {
+    const std::size_t begin = at_;
+    bool closed = take("{") && count(min);
+    max = min;
+    if (closed && take(",") && !count(max)) max = kUnlimited;
+    closed = closed && take("}");
+    if (!closed) at_ = begin;
+    return closed;
+  }
+
   Result<std::uint32_t> counted(std::uint32_t atom) {
-    std::uint32_t part = atom;
-    while (!over()) {
-      std::uint32_t min = 0, max = kUnlimited;
-      if (take("+")) {
-        min = 1;
-      } else if (take("?")) {
-        max = 1;
-      } else if (!take("*")) {
-        const std::size_t begin = at_;
-        if (!take("{")) break;
-        bool closed = count(min);
-        if (closed && take(",")) {
-          if (!count(max)) max = kUnlimited;
-        } else {
-          max = min;
-        }
-        closed = closed && take("}");
-        if (!closed) {  // an ordinary brace
-          at_ = begin;
-          break;
-        }
-        if (min > kMaxCount || (max > kMaxCount && max != kUnlimited)) return wrong("a count is above 1000000");
-        if (max < min) return wrong("a count ends before it begins");
-      }
-      (void)take("?");  // matches as few as it can: the same texts
-      const Node& inner = nodes_[part];
-      if (inner.op == Op::begin || inner.op == Op::end) return wrong("an anchor cannot be repeated");
-      Node made;
-      made.op = Op::repeat;
-      made.first = part;
-      made.min = min;
-      made.max = max;
-      made.asserts = inner.asserts;
-      made.nullable = inner.nullable || min == 0;
-      QSF_LET(id, node(made));
-      part = id;
+    std::uint32_t min = 0, max = kUnlimited;
+    if (take("+")) {
+      min = 1;
+    } else if (take("?")) {
+      max = 1;
+    } else if (!take("*") && !braces(min, max)) {
+      return atom;
     }
-    return part;
+    if (min > kMaxCount || (max > kMaxCount && max != kUnlimited)) return wrong("a count is above 1000000");
+    if (max < min) return wrong("a count ends before it begins");
+    (void)take("?");  // matches as few as it can: the same texts
+    const Node& inner = nodes_[atom];
+    if (inner.op == Op::begin || inner.op == Op::end) return wrong("an anchor cannot be repeated");
+    Node made;
+    made.op = Op::repeat;
+    made.first = atom;
+    made.min = min;
+    made.max = max;
+    made.asserts = inner.asserts;
+    made.nullable = inner.nullable || min == 0;
+    return node(made);
+  }
+
+  /// Passes a group's name and its '>'. Returns false if it is no name.
+  bool name() {
+    const std::size_t begin = at_;
+    const auto is_part = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
+             static_cast<unsigned char>(c) >= 0x80;
+    };
+    while (!over() && is_part(peek())) ++at_;
+    const bool is_name = at_ > begin && (text_[begin] < '0' || text_[begin] > '9');
+    return is_name && take(">");
   }
 
   Result<std::uint32_t> group(std::uint32_t depth) {
     Op op = Op::term;
+    const std::size_t begin = at_ - 1;
     if (take("?=")) {
       op = Op::ahead;
     } else if (take("?!")) {
       op = Op::not_ahead;
     } else if (take("?<=") || take("?<!")) {
-      return unknown("a look behind");
+      return unknown("a look behind", begin);
     } else if (take("?<") || take("?P<")) {
-      while (!over() && peek() != '>') ++at_;
-      if (!take(">")) return wrong("a group's name has no end");
+      if (!name()) return wrong("a group has no name that ends with '>'");
     } else if (!take("?:") && peek() == '?') {
-      return unknown("a group with flags");
+      return unknown("a group with flags", begin);
     }
     QSF_LET(inner, choice(depth + 1));
     if (!take(")")) return wrong("a '(' has no ')'");
@@ -187,7 +200,12 @@ class RegexReader : TextCursor {
       return node(made);
     }
     if (take("(")) return group(depth);
-    if (c == '*' || c == '+' || c == '?') return wrong("a count has nothing before it");
+    std::uint32_t min = 0, max = 0;
+    const std::size_t begin = at_;
+    if (c == '*' || c == '+' || c == '?' || braces(min, max)) {
+      at_ = begin;
+      return wrong("a count has nothing before it that it can repeat");
+    }
     set_.clear();
     if (take("[")) {
       QSF_TRY(characters());
@@ -217,18 +235,22 @@ class RegexReader : TextCursor {
       if (over()) return wrong("a '[' has no ']'");
       char32_t first = 0, last = 0;
       QSF_LET(one, class_char(first));
-      if (!one) continue;
-      last = first;
-      if (peek() == '-' && at_ + 1 < text_.size() && text_[at_ + 1] != ']') {
-        ++at_;
-        QSF_LET(other, class_char(last));
-        if (!other) {  // a class after a hyphen, which is then a hyphen
-          set_.add('-', '-');
-          last = first;
-        }
-        if (last < first) return wrong("a range ends before it begins");
+      const bool is_range = peek() == '-' && at_ + 1 < text_.size() && text_[at_ + 1] != ']';
+      if (!is_range) {
+        if (one) set_.add(first, first);
+        continue;
       }
-      set_.add(first, last);
+      ++at_;
+      QSF_LET(other, class_char(last));
+      if (one && other) {
+        if (last < first) return wrong("a range ends before it begins");
+        set_.add(first, last);
+        continue;
+      }
+      // A hyphen next to a class such as \d is itself a character.
+      set_.add('-', '-');
+      if (one) set_.add(first, first);
+      if (other) set_.add(last, last);
     }
     if (inverted) set_.invert();
     return {};
@@ -268,6 +290,7 @@ class RegexReader : TextCursor {
   Status escape(bool in_class, char32_t* only = nullptr) {
     if (over()) return wrong("a backslash is the last character");
     const char c = peek();
+    const std::size_t begin = at_ - 1;
     const auto one = [&](char32_t code) -> Status {
       if (only != nullptr) {
         *only = code;
@@ -290,13 +313,16 @@ class RegexReader : TextCursor {
       ++at_;
       return one('\b');
     }
-    if (c == 'b' || c == 'B') return unknown("a word boundary");
+    if (c == 'b' || c == 'B') return unknown("a word boundary", begin);
     if (c == 'p' || c == 'P') return property();
-    if (c == 'k' || (c >= '1' && c <= '9')) return unknown("a reference to a group");
-    if (!in_class && (c == 'A' || c == 'Z' || c == 'z' || c == 'G')) return unknown("an anchor of another language");
+    if (c == 'k' || (c >= '1' && c <= '9')) return unknown("a reference to a group", begin);
+    if (!in_class && (c == 'A' || c == 'Z' || c == 'z' || c == 'G')) {
+      return unknown("an anchor of another language", begin);
+    }
     char32_t code = 0;
     if (c == '0') {
       ++at_;
+      if (peek() >= '0' && peek() <= '9') return unknown("an octal escape", begin);
       return one(0);
     }
     if (take("x")) {
@@ -328,6 +354,7 @@ class RegexReader : TextCursor {
 
   Status property() {
     const bool inverted = peek() == 'P';
+    const std::size_t escape = at_ - 1;
     ++at_;
     if (!take("{")) return wrong("\\p needs a name in braces");
     const std::size_t begin = at_;
@@ -337,7 +364,9 @@ class RegexReader : TextCursor {
     for (const std::string_view prefix : {"General_Category=", "gc="}) {
       if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
     }
-    if (!set_.add_category(name, inverted)) return unknown("a property of characters that the engine's table lacks");
+    if (!set_.add_category(name, inverted)) {
+      return unknown("a property of characters that the engine's table lacks", escape);
+    }
     return {};
   }
 

@@ -83,6 +83,15 @@ struct Model : Planned {
     const bool expected = tokenizer.open_for_use() && tokenizer.add_bos() && config.bos < config.vocab_size;
     return expected ? std::optional(config.bos) : std::nullopt;
   }
+  /// Returns the token that the model expects after a text of these ids; empty if they end with it, if it expects none
+  /// or if there is no tokenizer. `begins`: the ids begin with the begin token, if the model expects one.
+  std::optional<std::uint32_t> closing_token(std::span<const std::uint32_t> ids, bool begins) const {
+    const std::uint32_t eos = tables.header.eos;
+    const bool expected = tokenizer.open_for_use() && tokenizer.add_eos() && eos < config.vocab_size;
+    const std::size_t n_begin = begins && begin_token() ? 1 : 0;
+    const bool ends = ids.size() > n_begin && ids.back() == eos;
+    return expected && !ends ? std::optional(eos) : std::nullopt;
+  }
   std::uint64_t text_bytes(const OpenOptions& opened, std::uint32_t max_seq_len) const;
   /// Returns the ways to make room for more tokens, as part of a sentence.
   std::string_view more_context() const;

@@ -81,15 +81,15 @@ Result<std::uint32_t> Sequence::read_prompt(Model& model, const Prompt& prompt, 
   }
   if (!encoded) return encoded.error();
   const std::uint32_t n = *encoded;
-  const std::uint32_t eos = model.tables.header.eos;
-  const bool ends = prompt.add_bos && model.tokenizer.add_eos() && eos < config.vocab_size;
-  if (ends && embeds_ && n == out.size()) {
+  const std::optional<std::uint32_t> closing =
+      prompt.add_bos ? model.closing_token(out.first(n), begins) : std::nullopt;
+  if (closing && embeds_ && n == out.size()) {
     const Error full =
         make_error(ErrorCode::context_full, "{} tokens and the end token do not fit in a context of {}", n, out.size());
     return model.too_long(full.sentence);
   }
-  if (!ends || n == out.size()) return n;
-  out[n] = eos;
+  if (!closing || n == out.size()) return n;
+  out[n] = *closing;
   return n + 1;
 }
 

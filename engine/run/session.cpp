@@ -337,6 +337,9 @@ std::span<const std::uint32_t> Session::end_tokens() const {
 bool Session::is_added(std::uint32_t token) const { return impl_->model.tokenizer.is_added(token); }
 
 std::optional<std::uint32_t> Session::begin_token() const { return impl_->model.begin_token(); }
+std::optional<std::uint32_t> Session::closing_token(std::span<const std::uint32_t> ids) const {
+  return impl_->model.closing_token(ids, true);
+}
 
 std::string_view Session::special_token(std::string_view name) const {
   constexpr std::size_t kLongest = 16;

@@ -255,6 +255,9 @@ class Session {
   bool is_added(std::uint32_t token) const;
   /// Returns the token that the model expects before a text; empty if it expects none.
   std::optional<std::uint32_t> begin_token() const;
+  /// Returns the token that the model expects after a prompt or a text to embed with these ids, which begin with
+  /// begin_token(); empty if it expects none, or if the ids end with it.
+  std::optional<std::uint32_t> closing_token(std::span<const std::uint32_t> ids) const;
   /// Returns the text of a token that chat templates name, such as "eos_token": of the file's metadata, or else of the
   /// begin, end or padding token of the vocabulary. Empty if there is none. Valid as long as the session.
   std::string_view special_token(std::string_view name) const;

@@ -71,6 +71,13 @@ int qsf_sampling_set(QSFEngine* engine, const char* name, double value) {
   });
 }
 
+int qsf_sampling_seed(QSFEngine* engine, uint64_t seed) {
+  return setting(engine, [&]() -> Status {
+    engine->config.seed = seed;
+    return {};
+  });
+}
+
 int qsf_sampling_order(QSFEngine* engine, const char* names) {
   return setting(engine, [&] { return set_order(engine->sampler_lists, names); });
 }

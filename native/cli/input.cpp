@@ -26,7 +26,7 @@ std::ptrdiff_t read_some(int from, std::span<char> to) {
     }
     errno = EINTR;
     n = cancelled() ? -1 : sys::read_some(from, to);
-  } while (n < 0 && errno == EINTR && !cancelled());
+  } while (n < 0 && (errno == EINTR || errno == EAGAIN) && !cancelled());
   return n;
 }
 

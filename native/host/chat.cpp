@@ -1,5 +1,6 @@
 #include "native/host/chat.h"
 
+#include "qsf/base/align.h"
 #include "qsf/base/try.h"
 #include "qsf/base/utf8.h"
 
@@ -22,11 +23,11 @@ Result<std::string> question(std::span<const ChatMessage> messages, std::string_
 
 }  // namespace
 
-Result<Chat> Chat::open(Session& session, ChatSettings settings, std::span<std::byte> memory) {
+Result<Chat> Chat::open(Session& session, ChatSettings settings, std::span<std::byte> memory, std::size_t n) {
   const chat::Conversation none{settings.chat_template, {}, settings.arguments, local_now()};
-  const chat::TextMemory divided = chat::AnswerParts::divide(memory);
+  const chat::TextMemory divided = chat::AnswerParts::divide(memory, n);
   QSF_LET(answers, chat::AnswerForm::read(session, none, divided.conversations));
-  return Chat(std::move(settings), divided, answers);
+  return Chat(std::move(settings), divided, answers, n);
 }
 
 Status Chat::hold_calls(chat::Guide& guide, const chat::CallRules& rules) const {
@@ -46,14 +47,27 @@ Result<std::vector<std::uint32_t>> Chat::tokenize(Session& session, std::span<co
   return std::vector<std::uint32_t>(tokens.ids.begin(), tokens.ids.end());
 }
 
+Result<std::uint32_t> Chat::count(Session& session, std::span<const ChatMessage> messages) const {
+  QSF_LET(values, question(messages, settings_.tools));
+  const chat::Conversation asked = conversation(values);
+  QSF_LET(special, chat::special_tokens(session, memory_.conversations));
+  return count_tokens(session, chat::template_of(session, asked), {values, special, asked.now, asked.more});
+}
+
 Result<Question> Chat::ask(Session& session, std::span<const ChatMessage> messages,
                            std::span<const std::string_view> stops) const {
   QSF_LET(values, question(messages, settings_.tools));
   const chat::Conversation asked = conversation(values);
-  QSF_LET(parts, chat::AnswerParts::open(session, answers_, asked, memory_.conversations, memory_.parts));
+  const std::size_t each = memory_.parts.size() / n_answers_ / kAlignment * kAlignment;
+  std::vector<chat::AnswerParts> readers;
+  for (std::size_t i = 0; i < n_answers_; ++i) {
+    const std::span<std::byte> memory = memory_.parts.subspan(i * each, each);
+    QSF_LET(parts, chat::AnswerParts::open(session, answers_, asked, memory_.conversations, memory));
+    readers.push_back(parts);
+  }
   QSF_LET(tokens, chat::tokenize(session, asked, memory_.conversations));
-  QSF_TRY(parts.begin(tokens.rendered, stops));
-  return Question{{tokens.ids.begin(), tokens.ids.end()}, parts};
+  for (chat::AnswerParts& parts : readers) QSF_TRY(parts.begin(tokens.rendered, stops));
+  return Question{{tokens.ids.begin(), tokens.ids.end()}, readers.front(), {readers.begin() + 1, readers.end()}};
 }
 
 }  // namespace qsf

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "qsf/engine.h"
 #include "qsf/templates/template.h"
 
 namespace qsf {
@@ -15,9 +16,17 @@ struct ChatMessage {
   std::string_view more = {};  // further members in JSON, such as "tool_calls": [...]
 };
 
+/// Returns the number of tokens of a prompt, with those that the model expects before and after it. The text may be
+/// longer than the context. Errors: bad_text without a tokenizer or for invalid UTF-8; cancelled.
+Result<std::uint32_t> count_tokens(Session& session, std::string_view text);
 /// Runs the template in memory of its own, for templates without a model. Errors: those of Template::parse() and
 /// Template::render().
 Result<std::string> render_template(std::string_view text, const templates::Variables& variables);
+
+/// Returns the number of tokens of that text, with the model's begin token in front if it expects one. Special tokens
+/// come only from the template. The text may be longer than the context. Errors: those above; bad_text without a
+/// tokenizer; cancelled.
+Result<std::uint32_t> count_tokens(Session& session, std::string_view text, const templates::Variables& variables);
 
 /// Returns the local time.
 templates::Time local_now();

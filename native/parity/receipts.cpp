@@ -38,6 +38,9 @@ Result<Receipt> read_receipt(std::string_view text, std::string name) {
     return !deep;
   };
   Json receipt = Json::parse(text, check, false);
+  if (!deep && receipt.is_object() && receipt.contains("program") && receipt.contains("answers")) {
+    return make_error(ErrorCode::bad_input, "{} has several answers: receipts of one are compared", name);
+  }
   // A receipt is of one generation or of a measured text.
   const char* ids = receipt.is_object() && receipt.contains("ids_crc") ? "ids_crc" : "generated_tokens";
   if (deep || !receipt.is_object() || !receipt.contains("program") || !receipt.contains("logits_hash") ||

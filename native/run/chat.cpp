@@ -162,7 +162,7 @@ void note_end(const Options& o, const Generation& made, std::uint32_t max_seq_le
         make_error(ErrorCode::context_full, "the context of {} tokens is full: /undo or /reset makes room", max_seq_len)
             .sentence);
   } else if (made.ended == End::length) {
-    note(make_error(ErrorCode::none, "the answer was cut after {} tokens (see --max-tokens)", o.max_tokens).sentence);
+    note(cut_sentence("answer", o.max_tokens));
   }
 }
 
@@ -205,35 +205,46 @@ Result<std::string> read_tools(const Options& options) {
   return tools.dump();
 }
 
-Result<std::optional<chat::Guide>> open_guide(const Options& options, Session& session) {
+Result<std::vector<chat::Guide>> open_guides(const Options& options, Session& session) {
+  std::vector<chat::Guide> guides;
   const bool holds = options.has_grammar() || !options.tool_choice.empty();
-  if (!holds && !options.limits_thoughts()) return std::optional<chat::Guide>();
+  if (!holds && !options.limits_thoughts()) return guides;
   const std::span<std::byte> memory = session.text_memory();
-  QSF_LET(guide, holds ? chat::Guide::build(session, memory) : chat::Guide::build_for_thoughts(session, memory));
-  guide.limit_thoughts(options.reasoning_budget);
-  if (options.has_grammar()) {
-    QSF_LET(grammar, read_grammar(options));
-    QSF_TRY(guide.set(grammar.view()));
+  const std::uint32_t n = options.answers;
+  QSF_LET(built, holds ? chat::Guide::build(session, memory, n) : chat::Guide::build_for_thoughts(session, memory, n));
+  if (built.shares() < n) {
+    return make_error(ErrorCode::out_of_memory,
+                      "the memory for texts has room for {} held texts at once, and --answers is {}: see --text-bytes",
+                      built.shares(), n);
   }
-  return std::optional(guide);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    guides.push_back(built.in_share(i));
+    guides.back().limit_thoughts(options.reasoning_budget);
+  }
+  if (!options.has_grammar()) return guides;
+  QSF_LET(grammar, read_grammar(options));
+  for (chat::Guide& guide : guides) QSF_TRY(guide.set(grammar.view()));
+  return guides;
 }
 
-Result<Chat> open_chat(const Options& options, Session& session, chat::Guide* guide) {
+Result<Chat> open_chat(const Options& options, Session& session, std::span<chat::Guide> guides) {
   QSF_LET(text, read_template(options));
   QSF_LET(tools, read_tools(options));
-  const std::span<std::byte> memory = guide != nullptr ? guide->free() : session.text_memory();
-  QSF_LET(chat, Chat::open(session, {std::move(text), arguments_of(options).dump(), std::move(tools)}, memory));
-  if (guide == nullptr || options.tool_choice.empty()) return std::move(chat);
+  const std::span<std::byte> memory = guides.empty() ? session.text_memory() : guides.front().free();
+  QSF_LET(chat, Chat::open(session, {std::move(text), arguments_of(options).dump(), std::move(tools)}, memory,
+                           options.answers));
+  if (options.tool_choice.empty()) return std::move(chat);
   const std::string_view choice = options.tool_choice;
   const bool is_word = choice == "auto" || choice == "required";
-  QSF_TRY(chat.hold_calls(*guide, {.required = choice != "auto", .only = is_word ? std::string_view() : choice}));
+  for (chat::Guide& guide : guides) {
+    QSF_TRY(chat.hold_calls(guide, {.required = choice != "auto", .only = is_word ? std::string_view() : choice}));
+  }
   return std::move(chat);
 }
 
-Result<Question> ask(const Options& options, Host& host, const Chat& chat, std::span<const std::string_view> stops,
-                     std::vector<Turn>& turns) {
+Status add_request(const Options& options, std::size_t most_bytes, std::vector<Turn>& turns) {
   QSF_TRY(begin_turns(options, turns));
-  Attachments files(longest_text(host.session()));
+  Attachments files(most_bytes);
   for (const std::string& path : options.files) QSF_TRY(files.add(path));
   std::vector<Turn> asked;
   if (const std::size_t open = add_line(turns, files.before(*options.prompt), asked).size(); open != 0) {
@@ -243,12 +254,13 @@ Result<Question> ask(const Options& options, Host& host, const Chat& chat, std::
                       open + 1);
   }
   turns.insert(turns.end(), asked.begin(), asked.end());
-  return chat.ask(host.session(), messages_of(turns, {}), stops);
+  return {};
 }
 
 int converse(const Options& o, Host& host, Prompt prompt, const Extras& extras, std::vector<Turn>& turns) {
   Session& session = host.session();
-  const Result<Chat> chat = open_chat(o, session, extras.guide);
+  const bool holds = extras.guide != nullptr;
+  const Result<Chat> chat = open_chat(o, session, {extras.guide, holds ? 1u : 0u});
   if (!chat) return fail(chat.error());
   std::vector<std::string_view> stops(prompt.stops.begin(), prompt.stops.end());
   if (!chat->answers().stop().empty()) stops.push_back(chat->answers().stop());
@@ -280,7 +292,7 @@ int converse(const Options& o, Host& host, Prompt prompt, const Extras& extras, 
     }
     if (!made) (void)show("\n");
     if (made) note_end(o, *made, session.stats().max_seq_len);
-    if (made && o.verbose) print_speed(stderr, *made, host);
+    if (made && o.verbose) print_speed(stderr, std::span(&*made, 1), host);
     if (cancelled() && (caught_signal() != SIGINT || interrupts() > 1)) break;
     go_on();  // the first Ctrl-C ends an answer
   }

@@ -19,17 +19,16 @@ namespace qsf::run {
 Result<std::string> read_template(const Options& options);
 /// Returns the variables of --template-arg. A value that is not JSON is a text.
 Json arguments_of(const Options& options);
-/// Opens the chat template of the options, or the model's own, in the memory that the guide leaves. The guide then
-/// holds calls as the options say.
-Result<Chat> open_chat(const Options& options, Session& session, chat::Guide* guide);
-/// Returns the guide of the options, or nothing if they hold no answer.
-Result<std::optional<chat::Guide>> open_guide(const Options& options, Session& session);
+/// Opens the chat template of the options, or the model's own, in the memory that the guides leave. The guides then
+/// hold calls as the options say.
+Result<Chat> open_chat(const Options& options, Session& session, std::span<chat::Guide> guides);
+/// Returns a guide of the options for each answer, or none if they hold no answer.
+Result<std::vector<chat::Guide>> open_guides(const Options& options, Session& session);
 
-/// Adds the prompt to a conversation, as the user's message or as the result of the call that the last answer made, and
-/// asks for the answer. --system-prompt begins a conversation. Fails with bad_argument if the conversation has another
-/// one, or if the last answer made several calls.
-Result<Question> ask(const Options& options, Host& host, const Chat& chat, std::span<const std::string_view> stops,
-                     std::vector<Turn>& turns);
+/// Adds the prompt to a conversation, as the user's message or as the result of the call that the last answer made.
+/// --system-prompt begins a conversation. Takes files of at most `most_bytes` together. Fails with bad_argument if the
+/// conversation has another system prompt, or if the last answer made several calls.
+Status add_request(const Options& options, std::size_t most_bytes, std::vector<Turn>& turns);
 
 /// Answers messages from standard input, one on each line, until its end or a signal, and adds both to the
 /// conversation. After an answer with calls the next lines are their results. Returns the process's exit code.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,7 @@ struct Sinks {
   std::function<Status(std::string_view)> text = {};              // pieces as they come
   std::function<Status(std::span<const float>)> all_logits = {};  // rows of the prompt's positions, in order
   std::function<Status(const chat::Part&)> part = {};             // parts that `parts` reads
+  std::function<Status()> end = {};                               // after the last piece or part
   chat::AnswerParts* parts = nullptr;
 };
 
@@ -42,9 +44,25 @@ struct Extras {
   const PromptCache* cache = nullptr;
 };
 
+/// One of several texts that continue a prompt.
+struct Continuation {
+  Sinks sinks = {};
+  chat::Guide* guide = nullptr;  // as in Extras
+};
+
 /// Starts a generation and runs it to its end. A cancelled one is stopped and is not an error. An error of a sink ends
 /// it.
 Result<Generation> generate(Host& host, const Prompt& prompt, const Sinks& sinks, const Extras& extras = {});
+/// Does the same with texts of one prompt, in as many sequences of the session, whose passes they share. Text i has the
+/// seed of the prompt plus i. The first sequence computes the prompt, and the others copy its memory as far as they can
+/// go back. Only the first text has logits of the prompt's positions. Returns the texts in their order.
+Result<std::vector<Generation>> generate(Host& host, const Prompt& prompt, std::span<const Continuation> texts,
+                                         const PromptCache* cache);
+
+/// Returns the seconds from the end of the prompt to the end of the last text.
+double generation_seconds(std::span<const Generation> texts);
+/// Returns the sentence on a text that --max-tokens cut, which it calls `what`.
+std::string cut_sentence(std::string_view what, std::uint32_t max_tokens);
 
 /// Whether a conversation can go on after this error of one of its lines.
 bool is_of_a_line(ErrorCode code);

@@ -12,7 +12,6 @@
 #include "native/cli/messages.h"
 #include "native/cli/signal.h"
 #include "native/host/saved_file.h"
-#include "native/run/answer.h"
 #include "native/run/chat.h"
 #include "native/run/embed.h"
 #include "native/run/generate.h"
@@ -21,6 +20,7 @@
 #include "native/run/report.h"
 #include "native/run/rerank.h"
 #include "native/run/session_file.h"
+#include "native/run/shown.h"
 #include "native/run/turns.h"
 #include "qsf/base/try.h"
 #include "system/program.h"
@@ -46,11 +46,19 @@ Prompt prompt_of(const Options& o, std::span<const std::string_view> stops) {
   return prompt;
 }
 
-/// Reports a text that the context, or under a grammar the number of tokens, cut.
-void note_cut(const Options& o, const Generation& made, const Stats& s) {
-  if (made.ended == End::length && o.has_grammar()) {
-    note(make_error(ErrorCode::none, "the text was cut after {} tokens (see --max-tokens)", o.max_tokens).sentence);
-  }
+/// The parts of a generation other than its prompt.
+struct Setting {
+  SessionFile file;
+  std::vector<chat::Guide> guides;  // of each text, or none
+  std::optional<PromptCache> cache;
+
+  /// Returns those of a single text.
+  Extras extras() { return {guides.empty() ? nullptr : guides.data(), cache ? &*cache : nullptr}; }
+};
+
+/// Reports a text that the context, or under a grammar the number of tokens, cut. `which` names one of several.
+void note_cut(const Options& o, const Generation& made, const Stats& s, const std::string& which = {}) {
+  if (made.ended == End::length && o.has_grammar()) note(which + cut_sentence("text", o.max_tokens));
   if (made.ended != End::context) return;
   const Error sentence =
       made.generated_ids.empty()
@@ -59,43 +67,50 @@ void note_cut(const Options& o, const Generation& made, const Stats& s) {
                        s.max_seq_len, s.more_context)
           : make_error(ErrorCode::context_full, "the context of {} tokens is full: {} would help", s.max_seq_len,
                        s.more_context);
-  note(sentence.sentence);
+  note(which + sentence.sentence);
 }
 
-/// Runs one generation. `parts` reads the answer, if the prompt is a conversation, and the answer is added to `turns`.
-int run_once(const Options& o, Host& host, const Prompt& prompt, chat::AnswerParts* parts, const Extras& extras,
-             std::vector<Turn>& turns, Progress* progress) {
+/// Runs the generations of one prompt. `question` has the readers of the answers, if the prompt is a conversation, and
+/// a single answer is added to `turns`.
+int run_once(const Options& o, Host& host, const Prompt& prompt, Question* question, Setting& setting,
+             Progress* progress) {
   Outputs outputs;
   if (const Status opened = outputs.open(o, host); !opened) return fail(opened.error());
   const auto begun = [progress] {
     if (progress != nullptr) progress->end();
   };
-  Sinks sinks;
-  Answer answer(o, count_calls(turns));
-  if (parts != nullptr) {
-    sinks.parts = parts;
-    sinks.part = [&](const chat::Part& part) {
-      begun();
-      return answer.add(part);
-    };
-  } else {
-    sinks.text = [&](std::string_view piece) {
-      begun();
-      return show(piece);
-    };
+  std::vector<Turn>& turns = setting.file.note.turns;
+  ShownTexts shown(o, question != nullptr, count_calls(turns), begun);
+  std::vector<Continuation> texts(o.answers);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    Sinks& sinks = texts[i].sinks;
+    if (question != nullptr) {
+      sinks.parts = i == 0 ? &question->parts : &question->more[i - 1];
+      sinks.part = [&shown, i](const chat::Part& part) { return shown.add(i, part); };
+    } else {
+      sinks.text = [&shown, i](std::string_view piece) { return shown.add(i, {AnswerPart::text, piece}); };
+    }
+    sinks.end = [&shown, i] { return shown.end(i); };
+    if (!setting.guides.empty()) texts[i].guide = &setting.guides[i];
   }
   if (outputs.logits) {
-    sinks.all_logits = [&](std::span<const float> rows) { return outputs.logits->write(std::as_bytes(rows)); };
+    texts.front().sinks.all_logits = [&](std::span<const float> rows) {
+      return outputs.logits->write(std::as_bytes(rows));
+    };
   }
-  const Result<Generation> made = generate(host, prompt, sinks, extras);
+  const Result<std::vector<Generation>> made = generate(host, prompt, texts, setting.extras().cache);
   begun();
   if (!made) return fail(made.error());
-  if (parts != nullptr) add_answer(answer, turns);
-  if (sys::is_terminal(sys::kOutput)) (void)show("\n");
-  note_cut(o, *made, host.session().stats());
+  if (question != nullptr && o.answers == 1) add_answer(shown.answer(0), turns);
+  if (o.answers == 1 && sys::is_terminal(sys::kOutput)) (void)show("\n");
+  for (std::size_t i = 0; i < made->size(); ++i) {
+    const std::string which = o.answers == 1 ? "" : "answer " + std::to_string(i + 1) + ": ";
+    note_cut(o, (*made)[i], host.session().stats(), which);
+  }
   if (o.verbose) print_speed(stderr, *made, host);
   if (const Status written = outputs.finish(o, host, *made); !written) return fail(written.error());
-  return made->ended == End::cancelled ? exit_code_of(caught_signal()) : 0;
+  const auto is_cancelled = [](const Generation& one) { return one.ended == End::cancelled; };
+  return std::ranges::any_of(*made, is_cancelled) ? exit_code_of(caught_signal()) : 0;
 }
 
 /// Returns context_full unless the line is shorter than an empty context.
@@ -143,7 +158,7 @@ int answer_lines(const Options& o, Host& host, Prompt prompt, const Extras& extr
     rest.clear();
     if (const Status shown = show("\n"); !shown) return fail(shown.error());
     if (made) note_cut(o, *made, session.stats());
-    if (made && o.verbose) print_speed(stderr, *made, host);
+    if (made && o.verbose) print_speed(stderr, std::span(&*made, 1), host);
     if (cancelled() && caught_signal() != SIGINT) break;
     go_on();  // Ctrl-C ends an answer
   }
@@ -186,10 +201,11 @@ Status add_rest(Options& o, Session& session, SessionFile& file) {
 
 Stops stops_of(const Options& o) { return {o.stops.begin(), o.stops.end()}; }
 
-/// Reads the prompt from its file or standard input, unless the options have it.
-Status have_prompt(Options& o, Session& session) {
+/// Reads the prompt from its file or standard input, unless the options have it. It has at most `most` bytes, or as
+/// many as the context can hold.
+Status have_prompt(Options& o, Session& session, std::optional<std::size_t> most = {}) {
   if (!o.reads_prompt()) return {};
-  QSF_LET(text, read_prompt(o.prompt_file, longest_text(session)));
+  QSF_LET(text, read_prompt(o.prompt_file, most ? *most : longest_text(session)));
   o.prompt = std::move(text);
   return {};
 }
@@ -202,30 +218,22 @@ struct Asked {
 
 /// Puts a message in the chat template if the options converse: its tokens become the prompt, and the template's stop
 /// text one of `stops`.
-Status ask(Options& o, Host& host, chat::Guide* guide, Stops& stops, std::vector<Turn>& turns, Asked& out) {
+Status ask(Options& o, Host& host, std::span<chat::Guide> guides, Stops& stops, std::vector<Turn>& turns, Asked& out) {
   if (!o.system_prompt && !o.as_message) return {};
-  QSF_LET(chat, open_chat(o, host.session(), guide));
+  QSF_LET(chat, open_chat(o, host.session(), guides));
   out.chat.emplace(std::move(chat));
   if (!out.chat->answers().stop().empty()) stops.push_back(out.chat->answers().stop());
-  QSF_LET(question, ask(o, host, *out.chat, stops, turns));
+  QSF_TRY(add_request(o, longest_text(host.session()), turns));
+  QSF_LET(question, out.chat->ask(host.session(), messages_of(turns, {}), stops));
   out.question.emplace(std::move(question));
   o.tokens = std::move(out.question->ids);
   return {};
 }
 
-/// The parts of a generation other than its prompt.
-struct Setting {
-  SessionFile file;
-  std::optional<chat::Guide> guide;
-  std::optional<PromptCache> cache;
-
-  Extras extras() { return {guide ? &*guide : nullptr, cache ? &*cache : nullptr}; }
-};
-
 Status open_setting(Options& o, Host& host, Setting& out) {
   QSF_TRY(have_prompt(o, host.session()));
-  QSF_LET(guide, open_guide(o, host.session()));
-  out.guide = guide;
+  QSF_LET(guides, open_guides(o, host.session()));
+  out.guides = std::move(guides);
   if (!o.session_file.empty() || !o.prompt_cache.empty()) QSF_TRY(host.know_hash());
   if (!o.prompt_cache.empty()) {
     QSF_LET(cache, PromptCache::open(o.prompt_cache, o.prompt_cache_bytes));
@@ -256,8 +264,25 @@ Status tokenize(Options& o, Host& host) {
   Stops stops = stops_of(o);
   std::vector<Turn> turns;
   Asked asked;
-  QSF_TRY(ask(o, host, nullptr, stops, turns, asked));
+  QSF_TRY(ask(o, host, {}, stops, turns, asked));
   return print_tokens(host.session(), *o.prompt, o.tokens);
+}
+
+Status count(Options& o, Session& session) {
+  constexpr std::size_t kMost = 64u << 20;  // bytes; a text may be longer than the context
+  QSF_TRY(have_prompt(o, session, kMost));
+  std::uint32_t n = 0;
+  if (o.converses()) {
+    std::vector<Turn> turns;
+    QSF_LET(chat, open_chat(o, session, {}));
+    QSF_TRY(add_request(o, kMost, turns));
+    QSF_LET(of_conversation, chat.count(session, messages_of(turns, {})));
+    n = of_conversation;
+  } else {
+    QSF_LET(of_text, count_tokens(session, *o.prompt));
+    n = of_text;
+  }
+  return show(std::to_string(n) + "\n");
 }
 
 }  // namespace
@@ -265,16 +290,14 @@ Status tokenize(Options& o, Host& host) {
 int run_generate(Job& job) {
   Options& o = job.options;
   return with_setting(job, [&](Setting& setting) {
-    const Extras extras = setting.extras();
-    std::vector<Turn>& turns = setting.file.note.turns;
     Stops stops = stops_of(o);
     Asked asked;
-    if (const Status put = ask(o, job.host, extras.guide, stops, turns, asked); !put) return fail(put.error());
+    if (const Status put = ask(o, job.host, setting.guides, stops, setting.file.note.turns, asked); !put)
+      return fail(put.error());
     if (const Status added = add_rest(o, job.host.session(), setting.file); !added) return fail(added.error());
     Prompt prompt = prompt_of(o, stops);
     if (asked.chat) prompt.end_tokens = asked.chat->answers().end_tokens();
-    chat::AnswerParts* const parts = asked.question ? &asked.question->parts : nullptr;
-    return run_once(o, job.host, prompt, parts, extras, turns, job.progress);
+    return run_once(o, job.host, prompt, asked.question ? &*asked.question : nullptr, setting, job.progress);
   });
 }
 
@@ -297,8 +320,11 @@ int run_tokenize(Job& job) { return exit_code(tokenize(job.options, job.host)); 
 
 int run_detokenize(Job& job) { return exit_code(print_text(job.host.session(), job.options.tokens)); }
 
+int run_count(Job& job) { return exit_code(count(job.options, job.host.session())); }
+
 int run_bench(Job& job) {
-  if (const Status read = have_prompt(job.options, job.host.session()); !read) return fail(read.error());
+  const Status read = have_prompt(job.options, job.host.session());
+  if (!read) return fail(read.error());
   return exit_code(bench(stdout, job.options, job.host));
 }
 

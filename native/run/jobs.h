@@ -21,6 +21,7 @@ struct Job {
 int run_generate(Job& job);
 int run_tokenize(Job& job);
 int run_detokenize(Job& job);
+int run_count(Job& job);
 int run_chat(Job& job);
 int run_interactive(Job& job);
 int run_bench(Job& job);

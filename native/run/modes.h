@@ -18,6 +18,7 @@ enum class Mode : std::uint8_t {
   generate,
   tokenize,
   detokenize,
+  count,
   chat,
   interactive,
   bench,
@@ -47,6 +48,7 @@ enum Group : std::uint32_t {
   kPooling = 1 << 12,   // --pooling, --normalize
   kSampling = 1 << 13,  // the options of SamplingOptions
   kOtherMode = 1 << 14,
+  kAnswers = 1 << 15,
 };
 using Groups = std::uint32_t;
 

@@ -9,7 +9,9 @@
 #include "native/run/kernels.h"
 #include "native/sources/address.h"
 #include "qsf/base/utf8.h"
+#include "qsf/chat/conversation.h"
 #include "qsf/formats/format.h"
+#include "qsf/grammar/grammar.h"
 
 namespace qsf::run {
 namespace {
@@ -36,12 +38,23 @@ bool read_ids(std::string_view text, std::vector<std::uint32_t>& out) {
   }
 }
 
+/// Returns where a conversation has a variable of its template from, or null for one that is free.
+const char* owner_of(std::string_view name) {
+  if (name == "messages") return "they are the conversation's";
+  if (name == "tools") return "they are those of --tools";
+  if (name == "add_generation_prompt") return "an answer is asked for";
+  const bool is_token = std::ranges::find(chat::kSpecialTokens, name) != chat::kSpecialTokens.end();
+  return is_token ? "the special tokens are the model's" : nullptr;
+}
+
 /// Reserves the usual bytes of a grammar over a large vocabulary, or of a template that the file does not have.
 void reserve_texts(Options& o) {
   constexpr std::uint32_t kOfTemplate = 4u << 20, kOfGrammar = 24u << 20;  // bytes
   if (o.host.open.text_bytes != 0) return;
   if (!o.template_file.empty()) o.host.open.text_bytes = kOfTemplate;
-  if (o.has_grammar() || !o.tool_choice.empty()) o.host.open.text_bytes = kOfGrammar;
+  if (o.has_grammar() || !o.tool_choice.empty()) {
+    o.host.open.text_bytes = kOfGrammar + (o.answers - 1) * static_cast<std::uint32_t>(grammar::Grammar::kMemory);
+  }
 }
 
 }  // namespace
@@ -108,6 +121,10 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
   if (!tokens.empty() && !read_ids(tokens, o.tokens)) return "--tokens takes ids such as 1,2,3, not '" + tokens + "'";
   if (const std::optional<std::string> wrong = group_mistake(o)) return wrong;
   if (!o.prompt_cache.empty() && o.continues()) return kBeginsText;
+  if (o.answers > 1 && !o.session_file.empty()) {
+    return "--answers makes several texts of one prompt, and --session saves the one that goes on: they exclude each "
+           "other";
+  }
   reserve_texts(o);
   const bool renders = o.mode == Mode::render;
   if ((!o.converses() || renders) && !(o.tools_file.empty() && o.shows_thoughts && !o.limits_thoughts())) {
@@ -127,7 +144,12 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
     const std::size_t at = argument.find('=');
     if (at == 0 || at == std::string::npos) return "--template-arg takes NAME=VALUE, not '" + argument + "'";
     if (!utf8::is_valid(argument)) return "--template-arg takes UTF-8, not '" + argument + "'";
+    const std::string_view name = std::string_view(argument).substr(0, at);
+    if (const char* const whose = renders ? nullptr : owner_of(name)) {
+      return "--template-arg cannot replace " + std::string(name) + ": " + whose;
+    }
   }
+  if (o.model.empty() && renders && o.counts) return "--count needs MODEL, whose tokens it counts";
   if (o.model.empty() && (!renders || o.template_file.empty())) {
     return renders ? "--render needs MODEL or --chat-template"
                    : "MODEL is needed: a .qsf file or its http(s) URL, a GGUF file, or a Hugging Face directory";

@@ -27,6 +27,14 @@ constexpr std::string_view kUsualCache = "~/.cache/qsf/fronts", kNoCache = "none
 constexpr double kMiB = 1 << 20;
 constexpr const char* kSamplingGroup = "Sampling";
 
+/// Returns the largest number of a session's sequences.
+constexpr std::uint32_t most_sequences() {
+#define QSF_OPEN_OPTION(type, name, js, fallback, least, most, meaning) \
+  if (std::string_view(#name) == "sequences") return most;
+#include "qsf/base/boundary.def"
+  return 1;
+}
+
 constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
 constexpr std::array<std::string_view, 2> kReasoning{"show", "hide"};
 
@@ -108,6 +116,8 @@ class Table {
         app_.add_option("-n,--max-tokens,--n-predict", o_.max_tokens,
                         "Tokens to generate at most; 0: compute the prompt only; -1: as many as there is room for")
             ->transform(natural_or(+[] { return std::numeric_limits<std::uint32_t>::max(); }));
+    number("--answers", o_.answers, "Texts to make of the one prompt, with the seeds that follow --seed")
+        ->check(CLI::Range(1u, most_sequences()));
     repeated("-r,--stop,--reverse-prompt", o_.stops, "Stop at this text; may be given again", "TEXT");
     app_.add_flag("--ignore-eos", o_.ignore_eos, "Go on after the model's end token");
     begin(kSamplingGroup);
@@ -160,7 +170,7 @@ class Table {
   void conversations() {
     begin("Instead of one prompt");
     for (const Mode each :
-         {Mode::chat, Mode::interactive, Mode::bench, Mode::tokenize, Mode::detokenize, Mode::render}) {
+         {Mode::chat, Mode::interactive, Mode::bench, Mode::tokenize, Mode::detokenize, Mode::count, Mode::render}) {
       mode(each);
     }
     begin("Allowed texts");
@@ -250,6 +260,8 @@ std::optional<std::string> read_mode(const Table& table, const Words& w, Options
   for (std::size_t i = 0; i < kModes; ++i) {
     if (table.modes[i] != nullptr && table.modes[i]->count() > 0) selected.push_back(static_cast<Mode>(i));
   }
+  o.counts = std::ranges::find(selected, Mode::count) != selected.end();
+  if (o.counts && std::ranges::find(selected, Mode::render) != selected.end()) std::erase(selected, Mode::count);
   if (const std::optional<std::string> wrong = mode_mistake(selected)) return wrong;
   if (selected.empty()) return std::nullopt;
   o.mode = selected.front();
@@ -345,7 +357,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   if (const std::optional<std::string> wrong = words.sampling.read(o)) return refuse(*wrong);
   const bool has_prompt = !o.texts.empty() || o.prompt || !o.prompt_file.empty() || !o.tokens.empty();
   if (row_of(o.mode).needs_prompt && !has_prompt) {
-    if (o.memory_map && o.mode != Mode::tokenize) {
+    if (o.memory_map && o.computes()) {
       o.mode = Mode::plan;
       if (const std::optional<std::string> wrong = group_mistake(o)) return refuse(*wrong);
     } else if (sys::is_terminal(sys::kInput)) {
@@ -357,6 +369,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   o.host.open.isa = o.isa;
   o.host.open.all_logits = (!o.logits_file.empty() && o.mode != Mode::embed) || o.mode == Mode::perplexity;
   o.host.open.logprobs = o.logprobs.has_value();
+  if (o.answers > 1) o.host.open.sequences = o.answers;
   o.host.source.kind = o.source;
   o.host.source.quant_type = o.quant_type;
   o.cache = cache_of(o.cache);

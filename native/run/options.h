@@ -36,6 +36,7 @@ struct Options {
   std::optional<Pooling> pooling;
   std::optional<bool> normalize;
   std::uint32_t max_tokens = 256;
+  std::uint32_t answers = 1;  // texts of the one prompt
   bool ignore_eos = false;
   bool samples = false;                   // whether an option of sampling was given
   std::optional<std::uint32_t> logprobs;  // in the receipt, with those of so many likeliest tokens
@@ -45,6 +46,7 @@ struct Options {
 
   Mode mode = Mode::generate;
   std::string mode_value;  // what follows its flag: a file or a query
+  bool counts = false;     // with --render: the text's tokens
   bool verbose = false, memory_map = false;
   std::string template_file;  // replaces the model's chat template
   std::string tools_file;     // tools that answers may call

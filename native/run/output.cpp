@@ -1,8 +1,10 @@
 #include "native/run/output.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 
 #include "native/cli/exit_status.h"
 #include "native/cli/signal.h"
@@ -13,6 +15,8 @@
 
 namespace qsf::run {
 namespace {
+
+constexpr std::chrono::milliseconds kUntilRead{20};  // between looks for the reader of a named pipe
 
 const std::string kStandardOutput = "standard output";
 
@@ -88,7 +92,12 @@ Result<OutputFile> OutputFile::create(const std::string& path, std::span<const s
     return cannot_write(path);
   }
   if (exists && target.kind != sys::FileKind::regular) {
-    const int file = sys::open_output(path);
+    int file = sys::open_output(path);
+    while (file < 0 && errno == ENXIO && target.kind == sys::FileKind::pipe) {
+      if (cancelled()) return make_error(ErrorCode::cancelled, "stopped while nobody reads {}", path);
+      std::this_thread::sleep_for(kUntilRead);
+      file = sys::open_output(path);
+    }
     if (file < 0) return cannot_write(path);
     return OutputFile(path, file);
   }

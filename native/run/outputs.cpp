@@ -60,7 +60,7 @@ Status Outputs::open(const Options& o, const Host& host) {
   return {};
 }
 
-Status Outputs::finish(const Options& o, Host& host, const Generation& made) {
+Status Outputs::finish(const Options& o, Host& host, std::span<const Generation> made) {
   return finish_all(o, host, made, *this);
 }
 Status Outputs::finish(const Options& o, Host& host, const Perplexity& made) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ struct Outputs {
   /// Opens the files that the options name. Errors: those of OutputFile::create(); bad_argument if both are one file.
   Status open(const Options& options, const Host& host);
   /// Writes the receipt, and moves both files to their places.
-  Status finish(const Options& options, Host& host, const Generation& made);
+  Status finish(const Options& options, Host& host, std::span<const Generation> made);
   Status finish(const Options& options, Host& host, const Perplexity& made);
 };
 

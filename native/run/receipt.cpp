@@ -92,9 +92,9 @@ Json setting_of(const Options& options, Host& host, const std::string& hash) {
           {"source", host.source().kind().name}};
 }
 
-/// Returns the guesses of the last generation, and the draft model.
-Json guesses_of(const Options& options, Host& host) {
-  const SequenceStats s = host.session().sequence_stats();
+/// Returns the guesses of a sequence's last generation, and the draft model.
+Json guesses_of(const Options& options, Host& host, std::uint32_t sequence) {
+  const SequenceStats s = host.session().sequence_stats(sequence);
   Json guesses = {{"guessed", s.guessed_tokens}, {"right", s.right_tokens}};
   Draft* const draft = host.draft();
   if (draft == nullptr) return guesses;
@@ -107,6 +107,18 @@ Json guesses_of(const Options& options, Host& host) {
                       {"pinned_bytes", d.pinned_bytes},
                       {"bytes_read", d.bytes_read}};
   return guesses;
+}
+
+/// Returns the fields of a text.
+Json text_of(const Options& options, Host& host, const Generation& g, std::uint32_t sequence) {
+  Json text = {{"reused_tokens", g.n_reused},
+               {"generated_tokens", g.generated_ids},
+               {"text", g.text},
+               {"ended", end_name(g.ended)},
+               {"logits_hash", g.logits_hash}};
+  if (host.session().stats().guesses != 0) text["guesses"] = guesses_of(options, host, sequence);
+  if (options.logprobs) text["logprobs"] = logprobs_of(host.session(), g.logprobs);
+  return text;
 }
 
 /// Returns the receipt with the last fields of every receipt.
@@ -127,18 +139,18 @@ std::string finished(Json receipt, Host& host, const Json& work) {
 
 }  // namespace
 
-std::string receipt_of(const Options& options, Host& host, const Generation& g, const std::string& hash) {
+std::string receipt_of(const Options& options, Host& host, std::span<const Generation> texts, const std::string& hash) {
   Json receipt = setting_of(options, host, hash);
-  receipt.update({{"sampler", sampler_of(options.sampling())},
-                  {"prompt_tokens", g.prompt_ids},
-                  {"reused_tokens", g.n_reused},
-                  {"generated_tokens", g.generated_ids},
-                  {"text", g.text},
-                  {"ended", end_name(g.ended)},
-                  {"logits_hash", g.logits_hash}});
-  if (host.session().stats().guesses != 0) receipt["guesses"] = guesses_of(options, host);
-  if (options.logprobs) receipt["logprobs"] = logprobs_of(host.session(), g.logprobs);
-  return finished(std::move(receipt), host, {{"prompt", g.prompt_seconds}, {"generation", g.generation_seconds}});
+  const SamplerOptions sampler = options.sampling();
+  receipt.update({{"sampler", sampler_of(sampler)}, {"prompt_tokens", texts.front().prompt_ids}});
+  if (texts.size() == 1) receipt.update(text_of(options, host, texts.front(), 0));
+  for (std::uint32_t i = 0; texts.size() > 1 && i < texts.size(); ++i) {
+    Json text = {{"seed", sampler.seed + i}};
+    text.update(text_of(options, host, texts[i], i));
+    receipt["answers"].push_back(std::move(text));
+  }
+  return finished(std::move(receipt), host,
+                  {{"prompt", texts.front().prompt_seconds}, {"generation", generation_seconds(texts)}});
 }
 
 std::string receipt_of(const Options& options, Host& host, const Perplexity& p, const std::string& hash) {

@@ -59,7 +59,8 @@ Result<std::string> take_special(Json& variables, const Session* session) {
   return special;
 }
 
-Result<std::string> rendered(const Options& o, const Session* session) {
+/// Returns the rendered text, or with --count the line that states its number of tokens.
+Result<std::string> rendered(const Options& o, Session* session) {
   QSF_LET(text, read_template(o));
   if (text.empty()) {
     text = session->metadata(kMetaChatTemplate);
@@ -73,12 +74,15 @@ Result<std::string> rendered(const Options& o, const Session* session) {
   if (!variables.contains("add_generation_prompt")) variables["add_generation_prompt"] = true;
   variables.update(arguments_of(o));
   const std::string values = variables.dump();
-  return render_template(text, {values, special, now, {}});
+  const templates::Variables all{values, special, now, {}};
+  if (!o.counts) return render_template(text, all);
+  QSF_LET(n, count_tokens(*session, text, all));
+  return std::to_string(n) + "\n";
 }
 
 }  // namespace
 
-int render(const Options& options, const Session* session) {
+int render(const Options& options, Session* session) {
   const Result<std::string> text = rendered(options, session);
   if (!text) return fail(text.error());
   const Status shown = show(*text);

@@ -77,19 +77,28 @@ void print_setting(std::FILE* to, const Options& options, Host& host) {
   print_memory_map(to, host);
 }
 
-void print_speed(std::FILE* to, const Generation& g, Host& host) {
+void print_speed(std::FILE* to, std::span<const Generation> texts, Host& host) {
   const Stats s = host.session().stats();
-  const std::size_t computed = g.prompt_ids.size() - g.n_reused;
+  const Generation& g = texts.front();
+  std::size_t computed = 0, generated = 0;
+  std::uint32_t guessed = 0, right = 0;
+  for (std::uint32_t i = 0; i < texts.size(); ++i) {
+    computed += texts[i].prompt_ids.size() - texts[i].n_reused;
+    generated += texts[i].generated_ids.size();
+    const SequenceStats sequence = host.session().sequence_stats(i);
+    guessed += sequence.guessed_tokens;
+    right += sequence.right_tokens;
+  }
+  const double seconds = generation_seconds(texts);
   std::fprintf(to, "prompt     %zu tokens in %.3f s, %.1f tokens/s", computed, g.prompt_seconds,
                rate(computed, g.prompt_seconds));
   if (g.n_reused != 0) std::fprintf(to, "; %u others were computed before", g.n_reused);
   if (g.restore_seconds > 0) std::fprintf(to, " and read in %.4f s", g.restore_seconds);
   std::fprintf(to, "\n");
-  std::fprintf(to, "generated  %zu tokens in %.3f s, %.1f tokens/s, ended by %s\n", g.generated_ids.size(),
-               g.generation_seconds, rate(g.generated_ids.size(), g.generation_seconds), end_name(g.ended).data());
-  if (const SequenceStats sequence = host.session().sequence_stats(); s.guesses != 0) {
-    std::fprintf(to, "guessed    %u tokens, %u of them right\n", sequence.guessed_tokens, sequence.right_tokens);
-  }
+  std::fprintf(to, "generated  %zu tokens in %.3f s, %.1f tokens/s, ", generated, seconds, rate(generated, seconds));
+  if (texts.size() == 1) std::fprintf(to, "ended by %s\n", end_name(g.ended).data());
+  if (texts.size() > 1) std::fprintf(to, "%zu texts\n", texts.size());
+  if (s.guesses != 0) std::fprintf(to, "guessed    %u tokens, %u of them right\n", guessed, right);
   for (const KernelCount& count : host.session().kernel_counts()) {
     if (count.calls == 0) continue;
     std::fprintf(to, "kernel     %.*s%s%.*s: %llu calls\n", static_cast<int>(count.op.size()), count.op.data(),
@@ -98,7 +107,7 @@ void print_speed(std::FILE* to, const Generation& g, Host& host) {
   }
   if (s.experts_chosen != 0) {
     const auto chosen = static_cast<double>(s.experts_chosen);
-    const auto tokens = static_cast<double>(computed + g.generated_ids.size());
+    const auto tokens = static_cast<double>(computed + generated);
     std::fprintf(to, "experts    %llu chosen, %.1f %% found in memory; %.3f MiB read, %.3f for each token\n",
                  static_cast<unsigned long long>(s.experts_chosen), 100 * static_cast<double>(s.experts_found) / chosen,
                  mib(s.expert_bytes), mib(s.expert_bytes) / std::max(tokens, 1.0));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <span>
 #include <string>
 
 #include "native/run/generate.h"
@@ -14,11 +15,12 @@ namespace qsf::run {
 void print_memory_map(std::FILE* to, Host& host);
 /// Prints the model, the host and the kernels, before anything is generated.
 void print_setting(std::FILE* to, const Options& options, Host& host);
-void print_speed(std::FILE* to, const Generation& generation, Host& host);
+/// Prints what the texts of one prompt took together.
+void print_speed(std::FILE* to, std::span<const Generation> texts, Host& host);
 
 /// Returns JSON of a run; docs/reference/cli.md describes the fields.
-/// `hash` is the model's.
-std::string receipt_of(const Options& options, Host& host, const Generation& generation, const std::string& hash);
+/// `hash` is the model's. Several texts of one prompt are in a list.
+std::string receipt_of(const Options& options, Host& host, std::span<const Generation> texts, const std::string& hash);
 std::string receipt_of(const Options& options, Host& host, const Perplexity& perplexity, const std::string& hash);
 /// Prints the figures, one on each line.
 void print_perplexity(std::FILE* to, const Perplexity& perplexity);

@@ -89,5 +89,27 @@ TEST(BeginToken, MayTakeWhiteSpaceBeforeIt) {
   EXPECT_EQ(ids_of_prompt(host, " \n<s>a", true, true), (Ids{1, 2}));
 }
 
+/// The end token that a model expects after a text is added once too.
+TEST(BeginToken, AndTheEndTokenIsNotAddedToATextThatEndsWithIt) {
+  TokenizerSource source;
+  source.kind = TokenizerKind::spm_bpe;
+  source.add_bos = source.add_eos = true;
+  source.tokens = {{"<unk>", 0, TokenType::unknown}, {"<s>", 0, TokenType::control}, {"</s>", 0, TokenType::control}};
+  for (const char* letter : {"a", "b", "<", "/", "s", ">"}) source.tokens.push_back({letter});
+  while (source.tokens.size() < 40) source.tokens.push_back({"", 0, TokenType::unused});
+  SmallOptions small;
+  small.tokenizer = *build_tokenizer(source);
+  const SmallFile file = small_file(small);
+  Host host(file.bytes, 8 * kMiB, {});
+  ASSERT_EQ(host.session->closing_token({}), std::optional<std::uint32_t>(2));
+  const std::pair<const char*, Ids> cases[] = {
+      {"ab", {1, 3, 4, 2}},        {"ab</s>", {1, 3, 4, 2}},    {"<s>", {1, 2}},
+      {"a</s>b", {1, 3, 2, 4, 2}}, {"a</s></s>", {1, 3, 2, 2}}, {"</s>", {1, 2}}};
+  for (const auto& [text, with] : cases) EXPECT_EQ(ids_of_prompt(host, text, true, true), with) << text;
+  EXPECT_EQ(ids_of_prompt(host, "ab", false, true), (Ids{3, 4}));
+  EXPECT_EQ(ids_of_prompt(host, "a</s>", false, true), (Ids{3, 2}));
+  EXPECT_EQ(ids_of_prompt(host, "a</s>", true, false), (Ids{1, 3, 5, 6, 7, 8, 2})) << "as plain text";
+}
+
 }  // namespace
 }  // namespace qsf::test

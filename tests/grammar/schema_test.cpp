@@ -13,13 +13,6 @@
 namespace qsf::grammar {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json read_json(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return Json::parse(in, nullptr, false);
-}
-
 TEST(Schema, AcceptsValidTextsAndRefusesOthers) {
   const Json cases = read_json(source_dir() + "/tests/grammar/schemas.json");
   ASSERT_GT(cases.size(), 20u);

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +13,13 @@
 #include "qsf/grammar/grammar.h"
 
 namespace qsf::grammar {
+
+using Json = nlohmann::ordered_json;
+
+inline Json read_json(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return Json::parse(in, nullptr, false);
+}
 
 class Made {
  public:

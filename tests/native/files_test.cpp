@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -236,6 +237,60 @@ TEST(Files, SignalsLeaveNoTemporary) {
     EXPECT_EQ(names_in(dir), (std::vector<std::string>{"logits", "r"}));
     EXPECT_EQ(Json::parse(read_text(dir / "r"), nullptr, false).value("ended", ""), "cancelled");
   }
+}
+
+/// Whether the program catches SIGINT, as Linux states it.
+bool catches_interrupts(pid_t child) {
+  const std::string status = read_text("/proc/" + std::to_string(child) + "/status");
+  const std::size_t at = status.find("SigCgt:");
+  return at != status.npos && (std::stoull(status.substr(at + 7), nullptr, 16) >> (SIGINT - 1) & 1) != 0;
+}
+
+// A named pipe that nobody writes, or reads, is waited for, and a signal ends the waiting.
+TEST(Files, SignalsEndTheWaitForTheOtherEndOfAPipe) {
+  const TempDir dir;
+  const std::string pipe = dir / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::ofstream(dir / "template") << "{{ messages[0].content }}";
+  const auto code_after = [&](std::vector<std::string> options, int signal, const std::string& input = "") {
+    options.insert(options.end(), {"-n", "1", "--kernel-speeds", "none"});
+    const auto meanwhile = [&](pid_t child) {
+      const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (!catches_interrupts(child) && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // more often in the wait than before it
+      ::kill(child, signal);
+      while (::kill(child, 0) == 0 && std::chrono::steady_clock::now() < limit) {
+        siginfo_t info{};
+        if (::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0)
+          return;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+      ::kill(child, SIGKILL);
+    };
+    return run_model(stories("8bit"), options, {.input = input, .environment = {}, .meanwhile = meanwhile, .out = {}});
+  };
+  for (const int signal : {SIGINT, SIGTERM}) {
+    for (const std::vector<std::string>& options :
+         std::vector<std::vector<std::string>>{{"--message", "x", "--chat-template", pipe},
+                                               {"--message", "x", "--chat-template", dir / "template", "--file", pipe},
+                                               {"--prompt-file", pipe},
+                                               {"-p", "x", "--json-schema", pipe},
+                                               {"-p", "x", "--receipt", pipe}}) {
+      const Ran ran = code_after(options, signal);
+      EXPECT_EQ(ran.code, 128 + signal) << options[2] << ran.err;
+    }
+  }
+  const Ran ran = code_after({"--chat", "--chat-template", dir / "template"}, SIGTERM, "/file " + pipe + "\n");
+  EXPECT_EQ(ran.code, 128 + SIGTERM) << ran.err;
+  // What is written later is read.
+  const Ran read =
+      run({"/bin/bash", "-c", "(sleep 0.1; echo -n Once > \"$2\") & exec \"$0\" \"$1\" --tokenize -f \"$2\"",
+           program("qsf-run"), stories("8bit"), pipe});
+  EXPECT_EQ(read.out, run({program("qsf-run"), stories("8bit"), "--tokenize", "-p", "Once"}).out) << read.err;
+  const Ran written =
+      run({"/bin/bash", "-c", "(sleep 0.1; cat \"$2\") & \"$0\" \"$1\" -p x -n 0 --receipt \"$2\"; wait",
+           program("qsf-run"), stories("8bit"), pipe});
+  EXPECT_TRUE(Json::parse(written.out, nullptr, false).contains("logits_hash")) << written.out << written.err;
 }
 
 TEST(Files, AnIgnoredSignalStaysIgnored) {

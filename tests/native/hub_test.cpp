@@ -60,14 +60,14 @@ HostOptions host_options() {
   return options;
 }
 
-struct Ran {
+struct HostRun {
   ErrorCode code = ErrorCode::none;
   std::string sentence, hash;
   std::vector<std::string> notes;
 };
 
 /// Opens a model and generates some tokens.
-Ran run(const std::string& where, const HostOptions& options) {
+HostRun run_host(const std::string& where, const HostOptions& options) {
   const std::atomic<bool> cancel{false};
   const Result<std::unique_ptr<Host>> opened = Host::open(where, options, cancel);
   if (!opened) return {opened.error().code, opened.error().sentence, "", {}};
@@ -87,7 +87,7 @@ Ran run(const std::string& where, const HostOptions& options) {
 }
 
 std::string expected(const std::string& path) {
-  const Ran ran = run(path, host_options());
+  const HostRun ran = run_host(path, host_options());
   EXPECT_EQ(ran.code, ErrorCode::none) << ran.sentence;
   return ran.hash;
 }
@@ -99,11 +99,11 @@ TEST(Remote, AGgufRunsFromItsAddress) {
   for (const bool streams : {false, true}) {
     HostOptions options = host_options();
     options.open.stream_all = streams;
-    const Ran ran = run(url, options);
+    const HostRun ran = run_host(url, options);
     EXPECT_EQ(ran.code, ErrorCode::none) << ran.sentence;
     EXPECT_EQ(ran.hash, hash);
   }
-  EXPECT_EQ(run(server.origin() + "/llama.bin", host_options()).hash, hash) << "the name says nothing";
+  EXPECT_EQ(run_host(server.origin() + "/llama.bin", host_options()).hash, hash) << "the name says nothing";
 }
 
 TEST(Remote, AFolderOfDividedWeightsRuns) {
@@ -111,19 +111,19 @@ TEST(Remote, AFolderOfDividedWeightsRuns) {
   if (!fs::exists(sharded)) return;
   HttpServer server({});
   server.set_files(files_of(sharded, "/m/"));
-  EXPECT_EQ(run(server.origin() + "/m/", host_options()).hash, expected(sharded));
+  EXPECT_EQ(run_host(server.origin() + "/m/", host_options()).hash, expected(sharded));
 }
 
 TEST(Remote, AFolderRunsFromItsAddress) {
   HttpServer server({});
   server.set_files(files_of(kFolder, "/a/llama/"));
-  EXPECT_EQ(run(server.origin() + "/a/llama/", host_options()).hash, expected(kFolder));
+  EXPECT_EQ(run_host(server.origin() + "/a/llama/", host_options()).hash, expected(kFolder));
   HostOptions options = host_options();
   options.source.quant_type = "q4_0";
-  const Ran local = run(kFolder, options), remote = run(server.origin() + "/a/llama/", options);
+  const HostRun local = run_host(kFolder, options), remote = run_host(server.origin() + "/a/llama/", options);
   EXPECT_EQ(remote.hash, local.hash);
   EXPECT_NE(remote.hash, expected(kFolder));
-  EXPECT_EQ(run(server.origin() + "/a/other/", host_options()).code, ErrorCode::bad_input);
+  EXPECT_EQ(run_host(server.origin() + "/a/other/", host_options()).code, ErrorCode::bad_input);
 }
 
 TEST(Remote, TheSecondStartReadsNoTokenizer) {
@@ -134,7 +134,7 @@ TEST(Remote, TheSecondStartReadsNoTokenizer) {
   const std::string cache = dir / "fronts", hash = expected(kFolder);
   HostOptions options = host_options();
   options.source.cache = cache;
-  EXPECT_EQ(run(server.origin() + "/llama/", options).hash, hash);
+  EXPECT_EQ(run_host(server.origin() + "/llama/", options).hash, hash);
   const auto asked_of = [&](std::size_t from, std::string_view name) {
     std::uint64_t sum = 0;
     const std::vector<HttpRequest> requests = server.requests();
@@ -145,11 +145,11 @@ TEST(Remote, TheSecondStartReadsNoTokenizer) {
   };
   EXPECT_GT(asked_of(0, "/tokenizer.json"), 1000u);
   std::size_t before = server.requests().size();
-  EXPECT_EQ(run(server.origin() + "/llama/", options).hash, hash);
+  EXPECT_EQ(run_host(server.origin() + "/llama/", options).hash, hash);
   EXPECT_LE(asked_of(before, "/tokenizer.json"), 2u) << "only its identity";
   server.set_etag("\"v2\"");
   before = server.requests().size();
-  EXPECT_EQ(run(server.origin() + "/llama/", options).hash, hash);
+  EXPECT_EQ(run_host(server.origin() + "/llama/", options).hash, hash);
   EXPECT_GT(asked_of(before, "/tokenizer.json"), 1000u) << "another content";
 }
 
@@ -179,7 +179,7 @@ TEST(Remote, ARedirectionIsFollowedOnce) {
     ++asked;
     return answer(302, "", "Location: " + store.origin() + "/signed.gguf?key=1\r\n");
   });
-  EXPECT_EQ(run(server.origin() + "/m.gguf", host_options()).hash, expected(kGguf));
+  EXPECT_EQ(run_host(server.origin() + "/m.gguf", host_options()).hash, expected(kGguf));
   EXPECT_LE(asked, 4) << "once or twice for each connection";
   EXPECT_GT(store.requests().size(), static_cast<std::size_t>(asked));
   // Each signature is good for four requests, and then asked for again.
@@ -193,7 +193,7 @@ TEST(Remote, ARedirectionIsFollowedOnce) {
     return ++uses[request.path] > 4 ? std::optional(answer(403, "expired")) : std::nullopt;
   });
   asked = 0;
-  EXPECT_EQ(run(server.origin() + "/m.gguf", host_options()).hash, expected(kGguf));
+  EXPECT_EQ(run_host(server.origin() + "/m.gguf", host_options()).hash, expected(kGguf));
   EXPECT_GT(asked, 2);
 }
 
@@ -267,28 +267,28 @@ TEST_F(Hub, AFileOfARepositoryRuns) {
   add("sub/llama%20Q8.gguf", read_bytes(kGguf));  // as the address has it
   const std::string hash = expected(kGguf);
   for (const char* where : {"hf:a/b/sub/llama Q8.gguf", "hf:a/b/sub/llama Q8.gguf@v1"}) {
-    const Ran ran = run(where, host_options());
+    const HostRun ran = run_host(where, host_options());
     EXPECT_EQ(ran.code, ErrorCode::none) << ran.sentence;
     EXPECT_EQ(ran.hash, hash);
   }
-  EXPECT_EQ(run("hf:a/b/sub/other.gguf", host_options()).code, ErrorCode::http_status);
-  EXPECT_EQ(run("hf:a/b/sub/llama Q8.gguf@v2", host_options()).code, ErrorCode::http_status);
+  EXPECT_EQ(run_host("hf:a/b/sub/other.gguf", host_options()).code, ErrorCode::http_status);
+  EXPECT_EQ(run_host("hf:a/b/sub/llama Q8.gguf@v2", host_options()).code, ErrorCode::http_status);
 }
 
 TEST_F(Hub, TheTokenGoesToTheHubOnly) {
   add("m.gguf", read_bytes(kGguf));
   token_ = "hf_secret";
-  Ran ran = run("hf:a/b/m.gguf", host_options());
+  HostRun ran = run_host("hf:a/b/m.gguf", host_options());
   EXPECT_EQ(ran.code, ErrorCode::http_status);
   EXPECT_NE(ran.sentence.find("HF_TOKEN"), std::string::npos) << ran.sentence;
   set("HF_TOKEN", "hf_secret");
-  ran = run("hf:a/b/m.gguf", host_options());
+  ran = run_host("hf:a/b/m.gguf", host_options());
   EXPECT_EQ(ran.code, ErrorCode::none) << ran.sentence;
-  EXPECT_EQ(run("hf:a/b", host_options()).code, ErrorCode::none);
+  EXPECT_EQ(run_host("hf:a/b", host_options()).code, ErrorCode::none);
   set("HF_TOKEN", "");
   fs::create_directories(dir_ / "home");
   write_bytes(dir_ / "home/token", bytes_of("hf_secret\n"));
-  EXPECT_EQ(run("hf:a/b/m.gguf", host_options()).code, ErrorCode::none);
+  EXPECT_EQ(run_host("hf:a/b/m.gguf", host_options()).code, ErrorCode::none);
   EXPECT_GT(store_.requests().size(), 3u);
   for (const HttpRequest& request : store_.requests()) EXPECT_EQ(request.authorization, "");
 }
@@ -302,12 +302,12 @@ TEST_F(Hub, WithoutAFileTheBestThatFitsIsChosen) {
   add("b-mmproj-f16.gguf", std::vector<std::byte>(100));
   add("README.md", bytes_of("x"));
   HostOptions options = host_options();
-  Ran ran = run("hf:a/b", options);
+  HostRun ran = run_host("hf:a/b", options);
   ASSERT_EQ(ran.code, ErrorCode::none) << ran.sentence;
   ASSERT_FALSE(ran.notes.empty());
   EXPECT_NE(ran.notes[0].find("b-Q8_0.gguf"), std::string::npos) << ran.notes[0];
   options.budget = larger.size();
-  ran = run("hf:a/b@v1", options);
+  ran = run_host("hf:a/b@v1", options);
   ASSERT_EQ(ran.code, ErrorCode::none) << ran.sentence;
   EXPECT_NE(ran.notes[0].find("b-Q4_0.gguf"), std::string::npos) << ran.notes[0];
   EXPECT_EQ(ran.hash, expected(kGguf));
@@ -339,7 +339,7 @@ TEST_F(Hub, TheChoiceIsThatOfPages) {
 
 TEST_F(Hub, ARepositoryOfSafetensorsRuns) {
   for (const auto& [name, bytes] : files_of(kFolder, "")) add(name, bytes);
-  const Ran ran = run("hf:a/b", host_options());
+  const HostRun ran = run_host("hf:a/b", host_options());
   EXPECT_EQ(ran.code, ErrorCode::none) << ran.sentence;
   EXPECT_EQ(ran.hash, expected(kFolder));
 }
@@ -350,7 +350,7 @@ TEST_F(Hub, RefusalsAreExplained) {
            {401, "HF_TOKEN"}, {403, "gated"}, {404, "not there"}, {429, "no more requests"}}) {
     refusal_ = status;
     for (const char* where : {"hf:a/b", "hf:a/b/m.gguf"}) {
-      const Ran ran = run(where, host_options());
+      const HostRun ran = run_host(where, host_options());
       EXPECT_EQ(ran.code, ErrorCode::http_status) << where;
       EXPECT_NE(ran.sentence.find(words), std::string::npos) << ran.sentence;
       EXPECT_NE(ran.sentence.find("a/b"), std::string::npos) << ran.sentence;
@@ -359,19 +359,19 @@ TEST_F(Hub, RefusalsAreExplained) {
   refusal_ = 0;
   add("pointer.gguf", bytes_of("version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, '0') +
                                "\nsize 123456\n" + std::string(100, '\n')));
-  const Ran ran = run("hf:a/b/pointer.gguf", host_options());
+  const HostRun ran = run_host("hf:a/b/pointer.gguf", host_options());
   EXPECT_EQ(ran.code, ErrorCode::bad_magic);
   EXPECT_NE(ran.sentence.find("Git LFS"), std::string::npos) << ran.sentence;
   add("empty/README.md", bytes_of("x"));
   files_.erase("m.gguf");
   files_.erase("pointer.gguf");
-  EXPECT_EQ(run("hf:a/b", host_options()).code, ErrorCode::unsupported);
+  EXPECT_EQ(run_host("hf:a/b", host_options()).code, ErrorCode::unsupported);
 }
 
 TEST_F(Hub, AddressesOfAnotherFormAreRefused) {
   for (const char* where : {"hf:", "hf:a", "hf:a/", "hf:/b", "hf:a/b/../c", "hf:a/b@", "hf:a/b@../x", "hf:a b/c",
                             "hf:../b/c", "hf:a/b//c"}) {
-    EXPECT_EQ(run(where, host_options()).code, ErrorCode::bad_argument) << where;
+    EXPECT_EQ(run_host(where, host_options()).code, ErrorCode::bad_argument) << where;
   }
   EXPECT_TRUE(server_.requests().empty());
 }
@@ -384,7 +384,7 @@ TEST_F(Hub, ListsThatMakeNoSenseAreRefused) {
         "{\"sha\": \"abc\", \"siblings\": {}}", "{\"sha\": \"abc\", \"siblings\": [{\"rfilename\": \"../x.gguf\"}]}",
         "{\"sha\": \"abc\", \"siblings\": [{\"rfilename\": 7}]}", "{\"sha\": \"abc\", \"siblings\": [7]}"}) {
     body = text;
-    EXPECT_EQ(run("hf:a/b", host_options()).code, ErrorCode::bad_input) << text;
+    EXPECT_EQ(run_host("hf:a/b", host_options()).code, ErrorCode::bad_input) << text;
   }
 }
 
@@ -395,17 +395,17 @@ TEST_F(Hub, TheUsersCacheIsReadFirst) {
   write_bytes(folder + "/refs/main", bytes_of(kCommit));
   fs::copy_file(kGguf, folder + "/snapshots/" + kCommit + "/m.gguf");
   const std::string hash = expected(kGguf);
-  EXPECT_EQ(run("hf:a/b/m.gguf", host_options()).hash, hash);
-  EXPECT_EQ(run("hf:a/b/m.gguf@" + kCommit, host_options()).hash, hash);
+  EXPECT_EQ(run_host("hf:a/b/m.gguf", host_options()).hash, hash);
+  EXPECT_EQ(run_host("hf:a/b/m.gguf@" + kCommit, host_options()).hash, hash);
   EXPECT_TRUE(server_.requests().empty());
   add("m.gguf", read_bytes(kGguf));
-  EXPECT_EQ(run("hf:a/b", host_options()).hash, hash);
+  EXPECT_EQ(run_host("hf:a/b", host_options()).hash, hash);
   EXPECT_TRUE(store_.requests().empty());
   // Without a network the cache suffices.
   set("HF_ENDPOINT", "http://127.0.0.1:1");
-  const Ran ran = run("hf:a/b", host_options());
+  const HostRun ran = run_host("hf:a/b", host_options());
   EXPECT_EQ(ran.hash, hash) << ran.sentence;
-  EXPECT_EQ(run("hf:a/c", host_options()).code, ErrorCode::network_error);
+  EXPECT_EQ(run_host("hf:a/c", host_options()).code, ErrorCode::network_error);
 }
 
 }  // namespace

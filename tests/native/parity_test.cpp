@@ -43,7 +43,7 @@ Vec log_softmax(const Vec& row) {
   return out;
 }
 
-std::string told(std::vector<std::string> arguments, int code, const char* name = "qsf-run") {
+std::string said_by(std::vector<std::string> arguments, int code, const char* name = "qsf-run") {
   arguments.insert(arguments.begin(), program(name));
   const Ran ran = run(arguments);
   EXPECT_EQ(ran.code, code) << ran.err << ran.out;
@@ -148,10 +148,10 @@ TEST(Divergence, LogitsThatDoNotFitAreRefused) {
     std::vector<std::string> arguments = common;
     arguments.push_back(base);
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return told(arguments, 1);
+    return said_by(arguments, 1);
   };
   files.measure({"--window", "20", "--save-logits", saved});
-  told({files.model, "--perplexity", files.text, "--window", "20", "--kl", saved}, 0);
+  said_by({files.model, "--perplexity", files.text, "--window", "20", "--kl", saved}, 0);
   const std::vector<std::byte> good = read_bytes(saved);
   const auto with = [&](std::size_t field, std::uint32_t value) {
     std::vector<std::byte> bytes = good;
@@ -183,13 +183,13 @@ TEST(Divergence, LogitsThatDoNotFitAreRefused) {
   EXPECT_EQ(refused(bad), is_bad + " has a logit that is no finite number in row 1\n");
   EXPECT_EQ(refused(saved, {"--windows", "3"}),
             "qsf-run: bad_argument: " + saved + " has the logits of 5 windows, not of 3 (see --windows)\n");
-  EXPECT_EQ(told({files.model, "--perplexity", files.text, "--window", "16", "--kl", saved}, 1),
+  EXPECT_EQ(said_by({files.model, "--perplexity", files.text, "--window", "16", "--kl", saved}, 1),
             "qsf-run: bad_argument: " + saved + " was saved with windows of 20 tokens, not 16 (see --window)\n");
   EXPECT_EQ(refused(saved, {"--save-logits", saved}).substr(0, 22), "qsf-run: bad_argument:");
   EXPECT_EQ(read_bytes(saved), good);
   refused(files.dir / "none");
   refused(files.dir / "");
-  EXPECT_EQ(told({files.model, "--prompt", "x", "--kl", saved}, 2),
+  EXPECT_EQ(said_by({files.model, "--prompt", "x", "--kl", saved}, 2),
             "qsf-run: bad_argument: --kl and --save-logits are for --perplexity\n");
 }
 
@@ -307,7 +307,7 @@ TEST(Parity, WhatCannotBeComparedIsAnError) {
   EXPECT_EQ(run({program("qsf-run"), files.model, "--tokens", "3,4", "-n", "2", "--receipt", r}).code, 0);
   const auto refused = [&](const std::string& a, const std::string& b, std::vector<std::string> more = {}) {
     more.insert(more.begin(), {a, b});
-    return told(more, 2, "qsf-parity");
+    return said_by(more, 2, "qsf-parity");
   };
   EXPECT_EQ(refused(saved, fewer), "qsf-parity: bad_input: " + saved + " has 45 rows of 40 logits, " + fewer +
                                        " has 18 of 40: they cannot be compared\n");
@@ -333,13 +333,13 @@ TEST(Parity, WhatCannotBeComparedIsAnError) {
     EXPECT_EQ(refused(r, bad),
               "qsf-parity: bad_input: " + bad + " has a field generated_tokens that is no list of token ids\n");
   }
-  told({}, 2, "qsf-parity");
-  told({saved}, 2, "qsf-parity");
-  told({saved, saved, saved}, 2, "qsf-parity");
+  said_by({}, 2, "qsf-parity");
+  said_by({saved}, 2, "qsf-parity");
+  said_by({saved, saved, saved}, 2, "qsf-parity");
   refused(saved, saved, {"--tolerance", "-1"});
   refused(saved, saved, {"--tolerance", "x"});
   refused(saved, saved, {"--vocabulary", "0"});
-  told({"--version"}, 0, "qsf-parity");
+  said_by({"--version"}, 0, "qsf-parity");
 }
 
 }  // namespace

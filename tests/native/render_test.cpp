@@ -39,6 +39,24 @@ TEST_F(RenderTest, TakesSpecialTokensTimeAndKeywords) {
   EXPECT_EQ(ran.code, 0);
 }
 
+// Many keys, and long ones that begin alike, are read in their order; the time is not that of comparing each with all.
+TEST_F(RenderTest, TakesManyAndLongKeysAndEachOnce) {
+  std::string variables = "{\"messages\": []", wanted;
+  for (int i = 0; i < 100; ++i) variables += ",\"" + std::string(1000, 'k') + std::to_string(999 - i) + "\": 1";
+  variables += ", \"more\": {";
+  for (int i = 0; i < 500; ++i) {
+    variables += (i == 0 ? "\"" : ",\"") + std::to_string(9999 - i) + "\": [{}, {\"a\": null}]";
+    wanted += std::to_string(9999 - i) + " ";
+  }
+  const Ran all = render("{% for k in more %}{{ k }} {% endfor %}", variables + "}}");
+  EXPECT_TRUE(all.out == wanted) << all.err;
+  for (const char* twice : {R"({"a": 1, "b": 2, "a": 1})", R"({"messages": [{"role": "x", "a": [], "a": []}]})"}) {
+    const Ran ran = render("x", twice);
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_NE(ran.err.find("has an object with the key 'a' twice"), std::string::npos) << ran.err;
+  }
+}
+
 TEST_F(RenderTest, RefusesTimesThatAreNone) {
   const std::string text = "{{ strftime_now('%F %T') }}";
   const auto at = [&](const std::string& now) { return render(text, R"({"now": ")" + now + "\"}"); };

@@ -1,5 +1,5 @@
 // What the package does in Node alone; that it gives the same text is tests/examples' to say.
-import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, openAsBlob, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { FileSource } from '../../web/src/node/file-source.js';
 import { absolute } from '../../web/src/node/platform.js';
+import { NodeWorker } from '../../web/src/node/thread.js';
 
 let folder = '';
 beforeAll(() => {
@@ -54,5 +55,28 @@ describe('a file', () => {
     await source.close();
     await expect(FileSource.open(folder)).rejects.toMatchObject({ code: 'io_error' });
     await expect(FileSource.open(join(folder, 'none'))).rejects.toMatchObject({ code: 'io_error' });
+  });
+});
+
+describe('a thread', () => {
+  it('takes a Blob of bytes, and refuses one of a file with advice', async () => {
+    const path = join(folder, 'model.qsf');
+    writeFileSync(path, 'bytes');
+    const script = "import { parentPort } from 'node:worker_threads'; parentPort.on('message', () => {});";
+    const thread = new NodeWorker(`data:text/javascript,${encodeURIComponent(script)}`);
+    try {
+      thread.postMessage({ source: new Blob(['bytes']) });
+      const file = await openAsBlob(path);
+      expect(() => thread.postMessage({ source: file })).toThrow(
+        expect.objectContaining({
+          code: 'unsupported_host',
+          message: expect.stringContaining('give the path of a model') as string,
+        }),
+      );
+      const port = { source: () => {} };
+      expect(() => thread.postMessage(port)).toThrow(/could not be cloned/);
+    } finally {
+      thread.terminate();
+    }
   });
 });

@@ -268,7 +268,7 @@ export const samplerOptions: OptionRules<SamplerOptions> = {
 export interface PromptOptions {
   /** Most tokens to generate; 0: only the prompt is computed. Default 256; a whole number from 0 to 4294967295. */
   maxTokens: number;
-  /** Add the model's begin token, if it has one, before a text that begins a sequence, unless the text begins with it. Default true. */
+  /** Add the model's begin token, if it has one, before a text that begins a sequence, unless the text begins with it, and after a text the end token that some models expect there, unless the text ends with it. Default true. */
   addBos: boolean;
   /** Added tokens such as <|endoftext|> in the text become their ids. Default true. */
   special: boolean;

@@ -1,6 +1,7 @@
 // Conversations by a chat template: their text and their token ids. Results are in memory of the caller.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -11,6 +12,10 @@
 #include "qsf/templates/template.h"
 
 namespace qsf::chat {
+
+/// Names of special tokens that templates know, which are transformers'.
+inline constexpr std::array<std::string_view, 7> kSpecialTokens{"bos_token", "eos_token", "pad_token", "unk_token",
+                                                                "sep_token", "cls_token", "mask_token"};
 
 struct Conversation {
   std::string_view chat_template = {};  // empty: the file's own

@@ -118,6 +118,7 @@ static void sampling_with_null(QSFEngine* engine) {
   const char* const text = NULL;
   REFUSED(qsf_sampling_set(NULL, "min_p", 0) == -1, kBadArgument);
   REFUSED(qsf_sampling_set(engine, NULL, 0) == -1, kBadArgument);
+  REFUSED(qsf_sampling_seed(NULL, 1) == -1, kBadArgument);
   REFUSED(qsf_sampling_order(NULL, NULL) == -1, kBadArgument);
   REFUSED(qsf_sampling_bias(NULL, kIds, &bias, 1) == -1, kBadArgument);
   REFUSED(qsf_sampling_bias(engine, NULL, &bias, 1) == -1, kBadArgument);
@@ -127,6 +128,7 @@ static void sampling_with_null(QSFEngine* engine) {
 }
 static void sampling_in_callback(QSFEngine* engine) {
   REFUSED(qsf_sampling_set(engine, "min_p", 0) == -1, kBadState);
+  REFUSED(qsf_sampling_seed(engine, 1) == -1, kBadState);
   REFUSED(qsf_sampling_order(engine, NULL) == -1, kBadState);
   REFUSED(qsf_sampling_bias(engine, NULL, NULL, 0) == -1, kBadState);
   REFUSED(qsf_sampling_breakers(engine, NULL, 0) == -1, kBadState);
@@ -365,6 +367,7 @@ static const struct Function kFunctions[] = {
     {"qsf_generate", generate_with_null, generate_in_callback},
     {"qsf_stop", stop_with_null, stop_in_callback},
     {"qsf_sampling_set", sampling_with_null, sampling_in_callback},
+    {"qsf_sampling_seed", sampling_with_null, sampling_in_callback},
     {"qsf_sampling_order", sampling_with_null, sampling_in_callback},
     {"qsf_sampling_bias", sampling_with_null, sampling_in_callback},
     {"qsf_sampling_breakers", sampling_with_null, sampling_in_callback},

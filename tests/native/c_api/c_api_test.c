@@ -133,6 +133,18 @@ static void check_sampling(QSFEngine* engine) {
   seen = generate(engine, prompt, 12, 5.0f, 0);
   EXPECT(memcmp(seen.ids, plain.ids, sizeof(int) * 12) == 0);
 
+  /* Texts of one prompt differ by their seeds, and by nothing that was generated before. */
+  EXPECT(qsf_sampling_set(engine, "min_p", 0) == 0 && qsf_sampling_seed(engine, 0) == 0);
+  const struct Seen of_0 = generate(engine, prompt, 12, 1.0f, 0);
+  EXPECT(qsf_sampling_seed(engine, 1) == 0);
+  const struct Seen of_1 = generate(engine, prompt, 12, 1.0f, 0);
+  EXPECT(memcmp(of_1.ids, of_0.ids, sizeof(int) * 12) != 0);
+  EXPECT(qsf_sampling_seed(engine, 0) == 0);
+  seen = generate(engine, prompt, 12, 1.0f, 0);
+  EXPECT(seen.n == of_0.n && memcmp(seen.ids, of_0.ids, sizeof(int) * (size_t)seen.n) == 0);
+  EXPECT(qsf_sampling_seed(NULL, 0) == -1 && qsf_last_error_code() == kBadArgument);
+  EXPECT(qsf_sampling_set(engine, "min_p", 1) == 0 && qsf_sampling_seed(engine, 5) == 0);
+
   const char* many[17];
   for (int i = 0; i < 17; ++i) many[i] = "x";
   EXPECT(qsf_sampling_breakers(engine, many, 16) == 0 && qsf_sampling_breakers(engine, many, 0) == 0);

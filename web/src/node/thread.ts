@@ -2,6 +2,8 @@
 import { Worker as Thread } from 'node:worker_threads';
 import type { TransferListItem } from 'node:worker_threads';
 
+import { QSFError, messageOf } from '../errors.js';
+
 /** The data that a script in such a worker gets. */
 export interface WorkerData {
   name: string;
@@ -22,8 +24,21 @@ export class NodeWorker extends EventTarget {
     this.#thread.on('messageerror', (error: Error) => this.#fail(error.message));
   }
 
+  /** Throws unsupported_host for a Blob that views a file, because Node does not send one to another thread. */
   postMessage(data: unknown, transfer: TransferListItem[] = []): void {
-    this.#thread.postMessage(data, transfer);
+    try {
+      this.#thread.postMessage(data, transfer);
+    } catch (cause) {
+      if (!/file-backed blob/i.test(messageOf(cause))) throw cause;
+      const advice = 'give the path of a model, or a Blob of the bytes of other files';
+      throw new QSFError(
+        'unsupported_host',
+        `Node sends no Blob of fs.openAsBlob() to the engine's thread: ${advice}`,
+        {
+          cause,
+        },
+      );
+    }
   }
 
   terminate(): void {
