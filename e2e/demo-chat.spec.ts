@@ -215,6 +215,23 @@ test('conversations are found, exported and removed, and a file of another kind 
   await expect(rows).toHaveCount(1);
 });
 
+test('a conversation that is removed while it is answered stays away', async ({ page }) => {
+  await visit(page, 400);
+  await ask(page, 'Tell me of a king.');
+  await page.locator('#temperature').evaluate((field) => ((field as HTMLInputElement).value = '1.5'));
+  await message(page).fill('And of a fox.');
+  await page.keyboard.press('Enter');
+  await expect(send(page)).toHaveText('Stop');
+  await page.getByRole('button', { name: 'History' }).click();
+  const history = page.getByRole('dialog', { name: 'Conversations' });
+  await history.getByRole('button', { name: 'Remove Tell me of a king.' }).click();
+  await expect(send(page)).toHaveText('Send', patience);
+  await page.keyboard.press('Escape');
+  await expect(questions(page)).toHaveCount(0);
+  await page.getByRole('button', { name: 'History' }).click();
+  await expect(history).toContainText('None yet');
+});
+
 test('two tabs keep what each of them says, also in one conversation', async ({ page, context }) => {
   await visit(page, 8);
   await ask(page, 'Tell me of a king.');

@@ -12,7 +12,14 @@ const search = byId('history-search', HTMLInputElement);
 const text = byId('history-text', HTMLElement);
 const file = byId('import-json', HTMLInputElement);
 
-const when = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+const date = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
+const hour = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
+
+/** Returns the time of a conversation: the hour of today, the date of other days. */
+const when = (time: number): string => {
+  const day = date.format(time);
+  return day === date.format(Date.now()) ? hour.format(time) : day;
+};
 
 export interface HistoryUse {
   open(chat: SavedChat): void;
@@ -74,7 +81,7 @@ function row(chat: SavedChat, use: HistoryUse): HTMLElement {
   return make(
     'li',
     {},
-    make('div', { class: 'row-text' }, open, make('small', {}, `${model} · ${messages} · ${when.format(time)}`)),
+    make('div', { class: 'row-text' }, open, make('small', {}, `${model} · ${messages} · ${when(time)}`)),
     make('div', { class: 'row-actions' }, named(markdown, 'Export as Markdown:'), named(remove, 'Remove')),
   );
 }

@@ -4,6 +4,7 @@ import type { QSF } from 'qsf';
 import { isCancelled } from '../cancelled.js';
 import { byId, make } from '../dom.js';
 import { copy } from '../message.js';
+import { growing } from '../field.js';
 import { hideNotice, showFailure, showNotice } from '../notice.js';
 import { keepOffline } from '../offline.js';
 import { setUpPicker } from '../picker.js';
@@ -24,6 +25,7 @@ const UNFOLDED = 3;
 
 const form = byId('ask', HTMLFormElement);
 const field = byId('question', HTMLTextAreaElement);
+growing(field);
 const button = byId('ask-button', HTMLButtonElement);
 const note = byId('ask-note', HTMLElement);
 const answer = byId('answer', HTMLElement);
