@@ -2,10 +2,10 @@
 
 import { Conversation } from 'qsf';
 import type { ChatMessage, ChatStream, ConversationData, End, QSF, Stats } from 'qsf';
-import { keepChat, newId, removeChat, textOf, timeOfChat, titleOfChat } from './chats.js';
+import { NOT_KEPT, keepChat, newId, removeChat, textOf, timeOfChat, titleOfChat } from './chats.js';
 import type { SavedChat } from './chats.js';
 import { converse } from './converse.js';
-import { byId, isOff, make, setOff } from './dom.js';
+import { byId, ignoreDoubleClicks, isOff, make, setOff } from './dom.js';
 import { growing } from './field.js';
 import * as format from './format.js';
 import { setUpHistory } from './history.js';
@@ -32,6 +32,7 @@ const ENDS: Partial<Record<End, string>> = {
   cancelled: 'stopped',
 };
 
+const isTouched = matchMedia('(pointer: coarse)');
 const composer = byId('composer', HTMLFormElement);
 const field = byId('message', HTMLTextAreaElement);
 const fill = growing(field);
@@ -113,13 +114,13 @@ export class ChatMode {
         inside.scrollIntoView({ block: 'nearest' });
       else follow();
     }).observe(transcript);
-    const isTouched = matchMedia('(pointer: coarse)');
     field.addEventListener('keydown', (event) => {
       const isPlain = !event.shiftKey && !event.ctrlKey && !event.metaKey && !event.isComposing;
       if (event.key !== 'Enter' || !isPlain || isTouched.matches) return;
       event.preventDefault();
       if (!this.#isWriting) composer.requestSubmit();
     });
+    ignoreDoubleClicks(send);
     composer.addEventListener('submit', (event) => {
       event.preventDefault();
       const text = field.value.trim();
@@ -171,17 +172,25 @@ export class ChatMode {
     return (this.#answering = this.#stage.write('chat', again, async (signal) => {
       const waiting = userMessage(text, undefined);
       const view = new AnswerView(this.#model, follow);
-      this.#endLast();
-      this.#showUntil(at());
-      transcript.append(waiting, view.element);
+      const hadFocus = transcript.contains(document.activeElement);
+      const show = () => {
+        this.#endLast();
+        this.#showUntil(at());
+        transcript.append(waiting, view.element);
+        toEnd();
+      };
+      show();
+      // The button that was pressed is gone. A field with the focus opens the keyboard of a phone.
+      if (hadFocus) (isTouched.matches ? transcript : field).focus({ preventScroll: true });
       transcript.setAttribute('aria-busy', 'true');
-      toEnd();
       note.textContent = 'Opening the model …';
       let before = this.#conversation.messages;
       let words = '';
       try {
         const llm = await unlessAborted(opening, signal);
         if (llm === undefined) return;
+        // A model that was opened meanwhile has drawn the conversation without them.
+        if (!view.element.isConnected) show();
         before = this.#take(this.#data()).messages;
         note.textContent = 'Reading …';
         words = await this.#read(llm, view, begin, signal);
@@ -396,8 +405,8 @@ export class ChatMode {
       keepChat({ id: this.#id, title, model: this.#model, time, data });
       this.#time = time;
     } catch {
-      const why = 'The browser has no room for it, or does not allow it. The history can remove older conversations.';
-      showNotice('chat', { title: 'This conversation is not kept', text: why });
+      const text = `${NOT_KEPT} The history can remove older conversations.`;
+      showNotice('chat', { title: 'This conversation is not kept', text });
     }
   }
 }

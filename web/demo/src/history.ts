@@ -1,6 +1,6 @@
 // The list of kept conversations: opened, removed, searched, exported and imported.
 
-import { allChats, fromJson, hasText, importChats, removeChat, toJson, toMarkdown } from './chats.js';
+import { NOT_KEPT, allChats, fromJson, hasText, importChats, removeChat, toJson, toMarkdown } from './chats.js';
 import type { SavedChat } from './chats.js';
 import { byId, make } from './dom.js';
 import { smallButton } from './message.js';
@@ -76,7 +76,7 @@ function row(chat: SavedChat, use: HistoryUse): HTMLElement {
     removeChat(id);
     use.removed(id);
     show(use);
-    search.focus();
+    (search.hidden ? file : search).focus();
   });
   return make(
     'li',
@@ -98,7 +98,10 @@ async function take(use: HistoryUse): Promise<void> {
     const others = taken === 0 ? 'They are here already.' : `${said} The others are here already.`;
     text.textContent = taken === chats.length ? said : others;
   } catch (error) {
-    text.textContent = error instanceof Error ? error.message : String(error);
+    show(use);
+    const said = error instanceof Error ? error.message : String(error);
+    const isRefused = error instanceof DOMException && ['QuotaExceededError', 'SecurityError'].includes(error.name);
+    text.textContent = isRefused ? `Not all was imported. ${NOT_KEPT}` : said;
   }
   file.value = '';
 }

@@ -2,7 +2,7 @@
 
 import type { QSF } from 'qsf';
 import { isCancelled } from '../cancelled.js';
-import { byId, make } from '../dom.js';
+import { byId, ignoreDoubleClicks, make } from '../dom.js';
 import { copy } from '../message.js';
 import { growing } from '../field.js';
 import { hideNotice, showFailure, showNotice } from '../notice.js';
@@ -144,6 +144,7 @@ function setUp(): void {
     event.preventDefault();
     if (!asking) form.requestSubmit();
   });
+  ignoreDoubleClicks(button);
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     const question = field.value.trim();
