@@ -3,7 +3,7 @@ import { defineConfig } from '@playwright/test';
 import { chromiumArgs, chromiumPath } from './e2e/chromium.mjs';
 
 /** Tests that measure time or memory, or count threads, while no other browser runs. */
-const alone = /\/(ahead|lighthouse|memory|threads)\.spec\.ts$/;
+const alone = /\/(ahead|lighthouse|long-chat|memory|threads)\.spec\.ts$/;
 
 export default defineConfig({
   testDir: 'e2e',

@@ -63,12 +63,18 @@ export async function launchChromium(): Promise<Browser> {
   return playwrightBrowser(context, profile);
 }
 
-export async function launchFirefox(): Promise<Browser> {
+/** Launches Firefox with a profile of its own, whose folder it gives too. */
+export async function firefoxContext(): Promise<{ context: BrowserContext; profile: string }> {
   const profile = mkdtempSync(join(tmpdir(), 'qsf-firefox-'));
   const context = await firefox.launchPersistentContext(profile, {
     channel: 'moz-firefox',
     executablePath: firefoxPath,
   });
+  return { context, profile };
+}
+
+export async function launchFirefox(): Promise<Browser> {
+  const { context, profile } = await firefoxContext();
   return playwrightBrowser(context, profile);
 }
 

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 
 import { AxeBuilder } from '@axe-core/playwright';
 import { expect, test } from '@playwright/test';
-import type { Page } from '@playwright/test';
+import type { Locator, Page } from '@playwright/test';
 
 import { Demo, openAt, patience, planned, slider, stopPast } from './demo.js';
 import { convertForChat } from './native.js';
@@ -213,6 +213,89 @@ test('conversations are found, exported and removed, and a file of another kind 
   await page.getByLabel('Import JSON').setInputFiles(wrong);
   await expect(page.locator('#history-text')).toHaveText('Conversation 1 of the file is damaged.');
   await expect(rows).toHaveCount(1);
+});
+
+test('a conversation that is removed while it is answered stays away', async ({ page }) => {
+  await visit(page, 400);
+  await ask(page, 'Tell me of a king.');
+  await page.locator('#temperature').evaluate((field) => ((field as HTMLInputElement).value = '1.5'));
+  await message(page).fill('And of a fox.');
+  await page.keyboard.press('Enter');
+  await expect(send(page)).toHaveText('Stop');
+  await page.getByRole('button', { name: 'History' }).click();
+  const history = page.getByRole('dialog', { name: 'Conversations' });
+  await history.getByRole('button', { name: 'Remove Tell me of a king.' }).click();
+  await expect(send(page)).toHaveText('Send', patience);
+  await page.keyboard.press('Escape');
+  await expect(questions(page)).toHaveCount(0);
+  await page.getByRole('button', { name: 'History' }).click();
+  await expect(history).toContainText('None yet');
+});
+
+test('a double click sends, and does not stop what it sent', async ({ page }) => {
+  await visit(page, 24);
+  await message(page).fill('Tell me of a king.');
+  await send(page).dblclick();
+  expect((await answered(page)).length).toBeGreaterThan(10);
+  await expect(answers(page)).not.toContainText('stopped');
+  await expect(message(page)).toHaveValue('');
+});
+
+test('an import for which the browser has no room says so, and keeps what is there', async ({ page }) => {
+  await visit(page, 8);
+  await ask(page, 'Tell me of a king.');
+  await page.evaluate(() => {
+    const set = (key: string, value: string) => localStorage.setItem(key, value);
+    try {
+      for (let i = 0; ; i++) set(`full${i}`, 'x'.repeat(1_000_000));
+    } catch {
+      set('rest', '');
+    }
+  });
+  await page.getByRole('button', { name: 'History' }).click();
+  const [rich] = RICH.chats;
+  const large = { ...rich, id: 'large', title: 'x'.repeat(1_200_000) };
+  const buffer = Buffer.from(JSON.stringify({ version: 1, chats: [rich, large] }));
+  await page.getByLabel('Import JSON').setInputFiles({ name: 'a.json', mimeType: 'application/json', buffer });
+  await expect(page.locator('#history-text')).toHaveText(/^Not all was imported\. The browser has no room/);
+  const rows = page.getByRole('dialog', { name: 'Conversations' }).getByRole('listitem');
+  await expect(rows).toHaveCount(2);
+});
+
+test('the focus is never lost in a conversation', async ({ page }) => {
+  await visit(page, 8);
+  const press = async (button: Locator) => {
+    await button.focus();
+    await page.keyboard.press('Enter');
+  };
+  await press(page.getByRole('button', { name: 'Write a haiku about rain.' }));
+  await expect(message(page)).toBeFocused();
+  await answered(page);
+  await press(transcript(page).getByRole('button', { name: 'Retry' }));
+  await expect(message(page)).toBeFocused();
+  await answered(page);
+  await press(transcript(page).getByRole('button', { name: 'Edit' }));
+  await page.keyboard.type('x');
+  await page.keyboard.press('Control+Enter');
+  await expect(message(page)).toBeFocused();
+  await answered(page);
+  await press(page.getByRole('button', { name: 'History' }));
+  await press(page.getByRole('button', { name: /^Remove Write/ }));
+  await expect(page.locator('#history-text')).toContainText('None yet');
+  await expect(page.getByLabel('Import JSON')).toBeFocused();
+});
+
+test('a kept model that another tab has open is not removed, and the picker says why', async ({ page, context }) => {
+  await visit(page, 8);
+  const second = await context.newPage();
+  await visit(second, 8);
+  await second.locator('#model-button').click();
+  const picker = second.getByRole('dialog', { name: 'Choose a model' });
+  await picker.getByRole('button', { name: 'Remove chat.gguf' }).click();
+  await expect(picker.getByRole('alert')).toContainText('open here or in another tab', patience);
+  await second.keyboard.press('Escape');
+  await ask(second, 'Tell me of a king.');
+  await ask(page, 'Tell me of a queen.');
 });
 
 test('two tabs keep what each of them says, also in one conversation', async ({ page, context }) => {

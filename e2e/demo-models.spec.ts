@@ -91,7 +91,7 @@ test('an address that does not answer can be stopped, and tried again', async ({
     const notice = page.getByRole('alert');
     await expect(notice.getByRole('button', { name: 'Try again' })).toBeVisible(patience);
     await openAt(page, `${demo.address}favicon.svg`);
-    await expect(notice).toContainText('This is no QSF file', patience);
+    await expect(notice).toContainText('This is no model file', patience);
     await expect(notice.getByRole('button')).toBeHidden();
     await openAt(page, `${demo.address}none.qsf`);
     await expect(notice).toContainText('The model could not be fetched', patience);

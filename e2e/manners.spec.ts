@@ -179,7 +179,7 @@ test('a model of one’s own opens by file and by address', async ({ page }) => 
   await expect(page.locator('#cache-text')).toContainText('Read from your file');
   expect((await writeStory(page)).length).toBeGreaterThan(50);
   await openAt(page, `${demo.address}favicon.svg`);
-  await expect(page.getByRole('alert')).toContainText('This is no QSF file');
+  await expect(page.getByRole('alert')).toContainText('This is no model file');
   await expect(page.getByRole('alert')).toBeFocused();
   await page.locator('#model-button').click();
   await page.getByRole('button', { name: 'Open Stories' }).first().click();

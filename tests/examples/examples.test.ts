@@ -10,9 +10,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 
 import { demoModel } from '../../scripts/lib/build.mjs';
 import { buildPackage } from '../../scripts/lib/package.mjs';
+import { firefoxContext } from '../../e2e/browsers.js';
 import { chromiumArgs, chromiumPath } from '../../e2e/chromium.mjs';
 import { removeProfile } from '../../e2e/profile.mjs';
 import { runNatively } from '../../e2e/native.js';
+import { WebKit } from '../../e2e/webdriver.js';
 import { messageWith } from '../../web/src/retrieval.js';
 import { App, pack, packedFolder, stopApps } from './apps.js';
 import { isolate, serveFolder, stopServers } from './servers.js';
@@ -251,6 +253,43 @@ it('in an extension (Manifest V3)', async () => {
     await removeProfile(profile);
     stopServers();
   }
+});
+
+describe('in the thread of a shared worker and of a service worker', () => {
+  let address: string;
+  beforeAll(async () => {
+    model = '';
+    const app = await App.install('workers');
+    await app.script('build');
+    address = await serveFolder(app.folder, 'isolated');
+  });
+  afterAll(() => stopServers());
+
+  it('of Firefox', async () => {
+    ({ context, profile } = await firefoxContext());
+    try {
+      for (const kind of ['shared', 'service'])
+        expect(await read(address, { kind }), kind).toEqual({ story, title: '1 threads' });
+    } finally {
+      await context.close();
+      await removeProfile(profile);
+    }
+  });
+
+  it('of WebKit', async () => {
+    const webkit = await WebKit.launch();
+    const look = `const done = arguments[0], story = document.querySelector('#story');
+      (function look() { story.title ? done([story.textContent, story.title]) : setTimeout(look, 50); })();`;
+    try {
+      for (const kind of ['shared', 'service']) {
+        const asked = new URLSearchParams({ model: await modelAddress(), kind });
+        await webkit.goto(`${address}?${asked.toString()}`);
+        expect(await webkit.executeAsync(look, []), kind).toEqual([story, '1 threads']);
+      }
+    } finally {
+      await webkit.close();
+    }
+  });
 });
 
 it("in Node, from a path and from an address, and by OpenAI's calls", async () => {

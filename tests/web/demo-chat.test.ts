@@ -15,9 +15,11 @@ import {
   toMarkdown,
 } from '../../web/demo/src/chats.js';
 import { converse } from '../../web/demo/src/converse.js';
-import { htmlOf, lastBlock } from '../../web/demo/src/markdown.js';
+import { htmlOf, partsOf } from '../../web/demo/src/markdown.js';
 import { inWords } from '../../web/demo/src/progress.js';
+import { inSlices } from '../../web/demo/src/slices.js';
 import { runTool } from '../../web/demo/src/tools.js';
+import { turnsOf } from '../../web/demo/src/turns.js';
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -142,11 +144,59 @@ describe('Markdown', () => {
   });
 
   it('grows by its last block', () => {
-    expect(lastBlock('One block\nwith two lines')).toBe(0);
-    expect(lastBlock('One\n\nTwo')).toBe(2);
-    expect(lastBlock('One\n\n- two\n- three\n\n  four')).toBe(2);
-    expect(lastBlock('One\n\n```js\na\n\nb\n')).toBe(2);
-    expect(lastBlock('')).toBe(0);
+    expect(partsOf('One block\nwith two lines')).toEqual(['One block\nwith two lines']);
+    expect(partsOf('One\r\n\r\nTwo')).toEqual(['One\n', 'Two']);
+    expect(partsOf('\nOne\n\n- two\n- three\n\n  four')).toEqual(['\nOne\n', '- two\n- three\n\n  four']);
+    expect(partsOf('One\n\n```js\na\n\nb\n')).toEqual(['One\n', '```js\na\n\nb\n']);
+    expect(partsOf('')).toEqual(['']);
+    const text = '# A\nB\n***\n> c\n\n    d\n\n1. e\n\n| f |\n|---|\n| g |\n\n~~~\n\nh\n~~~\ni\n\nj\n===';
+    expect(partsOf(text).map(htmlOf).join('')).toBe(htmlOf(text));
+  });
+});
+
+describe('turns', () => {
+  it('have a question and all messages of its answer', () => {
+    const [u, a, t] = ['user', 'assistant', 'tool'].map((role) => ({ role, content: '' })) as ChatMessage[];
+    expect(turnsOf([a!, u!, a!, t!, a!, u!])).toEqual([
+      { place: -1, question: undefined, answer: [a] },
+      { place: 1, question: u, answer: [a, t, a] },
+      { place: 5, question: u, answer: [] },
+    ]);
+    expect(turnsOf([])).toEqual([]);
+  });
+});
+
+describe('work in slices', () => {
+  const begun: string[] = [];
+  let clock = 0;
+  function* steps(name: string, count: number) {
+    for (let i = 0; i < count; i++) {
+      begun.push(`${name}${i}`);
+      clock += 3;
+      yield;
+    }
+  }
+
+  it('lets others in after each eight milliseconds, and ends when asked', () => {
+    vi.useFakeTimers({ toFake: ['setTimeout'] });
+    vi.spyOn(performance, 'now').mockImplementation(() => clock);
+    let slices = 0;
+    const end = inSlices(steps('a', 9), (slice) => {
+      slices++;
+      slice();
+    });
+    expect(begun.splice(0)).toEqual(['a0', 'a1', 'a2']);
+    vi.runOnlyPendingTimers();
+    expect(begun.splice(0)).toEqual(['a3', 'a4', 'a5']);
+    end();
+    vi.runAllTimers();
+    expect(begun).toEqual([]);
+    expect(slices).toBe(2);
+    inSlices(steps('b', 4), (slice) => slice());
+    vi.runAllTimers();
+    expect(begun).toEqual(['b0', 'b1', 'b2', 'b3']);
+    vi.restoreAllMocks();
+    vi.useRealTimers();
   });
 });
 

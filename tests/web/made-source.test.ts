@@ -201,6 +201,25 @@ describe('a made source that is kept', () => {
     expect(again.stats().network).toBe(0);
   });
 
+  it('requests neighbouring segments together, up to two megabytes', async () => {
+    const at = server();
+    const source = await openKept(at, new FakeCache());
+    const before = at.asked.length;
+    await source.keep(segments);
+    expect(at.asked.length - before).toBe(1);
+    const large = Array.from({ length: 8 }, (_, i) => ({ offset: MADE_FRONT + i, size: 900_000 }));
+    const wanted: number[] = [];
+    const made = await MadeSource.open(making(await open(server())));
+    made.fetch = async (pieces) => {
+      wanted.push(pieces.length);
+      throw new Error('enough');
+    };
+    const cache = new FakeCache();
+    const other = new KeptMadeSource(made, cache, { url: URL_, validator: '"one"', size: model.length });
+    await expect(other.keep([{ offset: 0, size: 3_000_000 }, ...large])).rejects.toThrow('enough');
+    expect(wanted).toEqual([1, 2]);
+  });
+
   it('goes on with what an earlier visit kept', async () => {
     const at = server();
     const cache = new FakeCache();

@@ -2,19 +2,23 @@
 
 import { Conversation } from 'qsf';
 import type { ChatMessage, ChatStream, ConversationData, End, QSF, Stats } from 'qsf';
-import { keepChat, newId, removeChat, textOf, timeOfChat, titleOfChat } from './chats.js';
+import { NOT_KEPT, keepChat, newId, removeChat, textOf, timeOfChat, titleOfChat } from './chats.js';
 import type { SavedChat } from './chats.js';
 import { converse } from './converse.js';
-import { byId, isOff, make, setOff } from './dom.js';
+import { byId, ignoreDoubleClicks, isOff, make, setOff } from './dom.js';
+import { growing } from './field.js';
 import * as format from './format.js';
 import { setUpHistory } from './history.js';
 import { AnswerView, copy, smallButton, userMessage } from './message.js';
 import { showNotice } from './notice.js';
 import type { OptionFields } from './options.js';
 import { noteRate } from './rate.js';
+import { inSlices } from './slices.js';
 import { showingWork, unlessAborted } from './stage.js';
 import type { Stage } from './stage.js';
 import { tools } from './tools.js';
+import { addMessage, turnsOf } from './turns.js';
+import type { Turn } from './turns.js';
 
 const IDEAS = ['Explain tides to a child.', 'Write a haiku about rain.', 'Give me three names for a bakery.'];
 
@@ -28,8 +32,10 @@ const ENDS: Partial<Record<End, string>> = {
   cancelled: 'stopped',
 };
 
+const isTouched = matchMedia('(pointer: coarse)');
 const composer = byId('composer', HTMLFormElement);
 const field = byId('message', HTMLTextAreaElement);
+const fill = growing(field);
 const send = byId('send', HTMLButtonElement);
 const note = byId('chat-note', HTMLElement);
 const transcript = byId('transcript', HTMLElement);
@@ -51,6 +57,7 @@ export class ChatMode {
   #answering: Promise<void> = Promise.resolve();
   /** The last answer on the page. */
   #last: AnswerView | undefined;
+  #endDrawing = (): unknown => undefined;
 
   constructor(stage: Stage, options: OptionFields) {
     this.#stage = stage;
@@ -73,11 +80,12 @@ export class ChatMode {
       if (!(target instanceof HTMLElement) || !target.classList.contains('copy')) return;
       void copy(target.closest('.code')?.querySelector('pre')?.textContent ?? '', target);
     });
-    byId('chat-new', HTMLButtonElement).addEventListener('click', () => this.#begin());
+    byId('chat-new', HTMLButtonElement).addEventListener('click', () => void this.#begin());
     setUpHistory({
       open: (chat) => this.#openChat(chat),
       removed: (id) => {
-        if (id === this.#id) this.#begin();
+        // An answer under way keeps the conversation when it ends.
+        if (id === this.#id) void this.#begin().then(() => removeChat(id));
       },
       current: () => this.#id,
     });
@@ -95,33 +103,31 @@ export class ChatMode {
     this.#isWriting = writing;
     send.textContent = writing ? 'Stop' : 'Send';
     setOff(send, refused && !writing);
-    for (const button of transcript.querySelectorAll<HTMLButtonElement>('.message-actions button:not(.copies)'))
-      button.hidden = writing;
+    transcript.classList.toggle('is-writing', writing);
   }
 
   #setUpComposer(): void {
-    const grow = () => {
-      field.style.height = 'auto';
-      field.style.height = `${field.scrollHeight + 2}px`;
-    };
-    field.addEventListener('input', grow);
     // A long message and a note take room from the text above them.
-    new ResizeObserver(follow).observe(transcript);
-    const isTouched = matchMedia('(pointer: coarse)');
+    new ResizeObserver(() => {
+      const inside = document.activeElement;
+      if (inside instanceof HTMLTextAreaElement && transcript.contains(inside))
+        inside.scrollIntoView({ block: 'nearest' });
+      else follow();
+    }).observe(transcript);
     field.addEventListener('keydown', (event) => {
       const isPlain = !event.shiftKey && !event.ctrlKey && !event.metaKey && !event.isComposing;
       if (event.key !== 'Enter' || !isPlain || isTouched.matches) return;
       event.preventDefault();
       if (!this.#isWriting) composer.requestSubmit();
     });
+    ignoreDoubleClicks(send);
     composer.addEventListener('submit', (event) => {
       event.preventDefault();
       const text = field.value.trim();
       if (this.#isWriting) this.#stage.stop();
       else if (text === '') field.focus();
       else if (!isOff(send)) {
-        field.value = '';
-        grow();
+        fill('');
         void this.#send(text);
       }
     });
@@ -130,38 +136,61 @@ export class ChatMode {
   #send(text: string): Promise<void> {
     return this.#answer(
       text,
-      () => this.#conversation.messages.length,
+      () => this.#placeOf(this.#conversation.messages.length),
       (how) => this.#conversation.send(text, how),
     );
   }
 
-  /** Answers message `i` anew, with another text if one is given. */
-  #again(i: number, text: string): Promise<void> {
+  /** Answers the message at `place` anew, with another text if one is given. */
+  #again(place: number, text: string): Promise<void> {
     return this.#answer(
       text,
-      () => i,
-      (how) => this.#conversation.edit(i, text, how),
+      () => place,
+      (how) => this.#conversation.edit(this.#indexOf(place), text, how),
     );
   }
 
-  /** Shows a message of the user in the place of message `at` and all later ones, and its answer. */
+  /**
+   * Returns the place of message `i` on the page: the number of messages before it, dropped ones included and those of the
+   * system excluded. It stays the same when messages are dropped, or the system's message comes or goes.
+   */
+  #placeOf(i: number): number {
+    const { messages, dropped } = this.#conversation;
+    return i + dropped.length - numberOfSystem(messages);
+  }
+
+  /** Returns the index of the message at a place; negative if it was dropped. */
+  #indexOf(place: number): number {
+    const { messages, dropped } = this.#conversation;
+    return place < dropped.length ? -1 : place - dropped.length + numberOfSystem(messages);
+  }
+
+  /** Shows a message of the user at the place `at` instead of all later ones, and its answer. */
   #answer(text: string, at: () => number, begin: (how: AnswerHow) => ChatStream): Promise<void> {
     const opening = this.#stage.model();
     const again = () => this.#answer(text, at, begin);
     return (this.#answering = this.#stage.write('chat', again, async (signal) => {
       const waiting = userMessage(text, undefined);
       const view = new AnswerView(this.#model, follow);
-      this.#endLast();
-      this.#showUntil(at());
-      transcript.append(waiting, view.element);
+      const hadFocus = transcript.contains(document.activeElement);
+      const show = () => {
+        this.#endLast();
+        this.#showUntil(at());
+        transcript.append(waiting, view.element);
+        toEnd();
+      };
+      show();
+      // The button that was pressed is gone. A field with the focus opens the keyboard of a phone.
+      if (hadFocus) (isTouched.matches ? transcript : field).focus({ preventScroll: true });
       transcript.setAttribute('aria-busy', 'true');
-      toEnd();
       note.textContent = 'Opening the model …';
       let before = this.#conversation.messages;
       let words = '';
       try {
         const llm = await unlessAborted(opening, signal);
         if (llm === undefined) return;
+        // A model that was opened meanwhile has drawn the conversation without them.
+        if (!view.element.isConnected) show();
         before = this.#take(this.#data()).messages;
         note.textContent = 'Reading …';
         words = await this.#read(llm, view, begin, signal);
@@ -169,13 +198,16 @@ export class ChatMode {
         note.textContent = '';
         transcript.setAttribute('aria-busy', 'false');
         this.#keep();
-        if (this.#conversation.messages !== before && this.#conversation.dropped.length === 0) {
-          const i = this.#conversation.messages.findLastIndex(({ role }) => role === 'user');
-          waiting.replaceWith(this.#userView(i, text));
-          this.#endAnswer(view, i, words);
-        } else {
-          if (this.#conversation.messages === before && field.value === '') field.value = text;
+        const { messages } = this.#conversation;
+        if (messages === before) {
+          if (field.value === '') fill(text);
           this.#draw();
+        } else {
+          const at = this.#placeOf(messages.findLastIndex(({ role }) => role === 'user'));
+          waiting.replaceWith(this.#userView(at, text));
+          this.#endAnswer(view, at, words);
+          this.#last = view;
+          this.#divide();
         }
       }
     }));
@@ -214,78 +246,92 @@ export class ChatMode {
     return inWords(stats);
   }
 
-  /** Ends an answer to message `i` with its buttons. A message that was dropped has a negative index. */
-  #endAnswer(view: AnswerView, i: number, words: string): void {
+  /** Ends an answer to the message at `place` with its buttons. That to a dropped message can only be copied. */
+  #endAnswer(view: AnswerView, place: number, words: string): void {
     const copies = smallButton('Copy', () => void copy(view.text, copies));
     copies.classList.add('copies');
-    const others = i < 0 ? [] : [smallButton('Branch', () => void this.#branch(i)), this.#retryButton(i)];
+    const isDropped = this.#indexOf(place) < 0;
+    const others = isDropped ? [] : [smallButton('Branch', () => void this.#branch(place)), this.#retryButton(place)];
     view.end(words, copies, ...others);
-    this.#last = view;
   }
 
-  #retryButton(i: number): HTMLElement {
-    const button = smallButton('Retry', () => void this.#again(i, textOf(this.#conversation.messages[i]!)));
+  #retryButton(place: number): HTMLElement {
+    const text = () => textOf(this.#conversation.messages[this.#indexOf(place)]!);
+    const button = smallButton('Retry', () => void this.#again(place, text()));
     button.classList.add('last-only');
     return button;
   }
 
-  /** Goes on with a copy of the conversation that ends with the answer to message `i`. */
-  async #branch(i: number): Promise<void> {
+  /** Goes on with a copy of the conversation that ends with the answer to the message at `place`. */
+  async #branch(place: number): Promise<void> {
     const { messages } = this.#conversation;
+    const i = this.#indexOf(place);
     const next = messages.findIndex(({ role }, at) => at > i && role === 'user');
     await this.#change(newId(), this.#conversation.fork(next < 0 ? messages.length : next).toJSON());
     this.#keep();
   }
 
-  #userView(i: number, text: string): HTMLElement {
-    const box = userMessage(text, i < 0 ? undefined : (now) => void this.#again(i, now));
-    box.dataset['message'] = String(i);
+  #userView(place: number, text: string): HTMLElement {
+    const isDropped = this.#indexOf(place) < 0;
+    const box = userMessage(text, isDropped ? undefined : (now) => void this.#again(place, now));
+    box.dataset['place'] = String(place);
     return box;
   }
 
-  /** Removes the views of message `i` and of all later ones. */
-  #showUntil(i: number): void {
-    const first = [...transcript.children].find((view) => Number((view as HTMLElement).dataset['message'] ?? -1) >= i);
+  /** Removes the views of the message at `place` and of all later ones. */
+  #showUntil(place: number): void {
+    const first = views().find((view) => placeOnPage(view) >= place);
     if (first) while (first.nextSibling) first.nextSibling.remove();
     first?.remove();
     transcript.querySelector('.welcome')?.remove();
   }
 
-  /** Draws the whole conversation. */
+  /** Draws the line after the messages that were dropped, and takes the buttons from those. */
+  #divide(): void {
+    const { dropped } = this.#conversation;
+    if (dropped.length === 0) return;
+    const words = 'The context has no room for the messages above.';
+    const line = transcript.querySelector<HTMLElement>('.divide') ?? make('p', { class: 'small divide' }, words);
+    const all = views();
+    const end = all.findIndex((view) => placeOnPage(view) >= dropped.length);
+    for (const view of all.slice(all.indexOf(line) + 1, end < 0 ? undefined : end)) {
+      const place = placeOnPage(view);
+      if (place >= 0) view.replaceWith(this.#userView(place, textOf(dropped[place]!)));
+      else for (const button of view.querySelectorAll('.message-actions button:not(.copies)')) button.remove();
+    }
+    transcript.insertBefore(line, all[end] ?? null);
+  }
+
+  /** Draws the whole conversation: its end at once, and the messages before in slices. */
   #draw(): void {
     const { messages, dropped } = this.#conversation;
+    this.#endDrawing();
     this.#last = undefined;
     transcript.replaceChildren();
     heading.textContent = titleOfChat(this.#data()) || 'A new conversation';
-    if (messages.every(({ role }) => role === 'system')) transcript.append(this.#welcome());
-    let views: AnswerView[] = [];
-    let user = -1;
-    const all = [...dropped, ...messages];
-    const end = () => {
-      for (const view of views) this.#endAnswer(view, user, '');
-      views = [];
-    };
-    for (const [at, message] of all.entries()) {
-      const i = at - dropped.length;
-      if (at === dropped.length && at > 0) {
-        end();
-        transcript.append(make('p', { class: 'small divide' }, 'The context has no room for the messages above.'));
-      }
-      if (message.role === 'user') {
-        end();
-        this.#endLast();
-        user = i;
-        transcript.append(this.#userView(i, textOf(message)));
-      } else if (message.role === 'assistant') {
-        if (views.length === 0) views.push(new AnswerView(this.#model, () => undefined));
-        transcript.append(views[0]!.element);
-        addMessage(views[0]!, message);
-      } else if (message.role === 'tool') {
-        views[0]?.setResult(String(message['tool_call_id']), textOf(message));
-      }
+    const turns = turnsOf([...dropped, ...messages.filter(({ role }) => role !== 'system')]);
+    if (turns.length === 0) transcript.append(this.#welcome());
+    this.#endDrawing = inSlices(this.#drawTurns(turns), (slice) => {
+      const stays = seesEnd();
+      slice();
+      if (stays) toEnd();
+    });
+  }
+
+  /** Draws turns above the ones that are drawn, the last one first, a part of a text in each step. */
+  *#drawTurns(turns: readonly Turn[]): Generator<void> {
+    for (const { place, question, answer } of turns.toReversed()) {
+      const view = answer.length === 0 ? undefined : new AnswerView(this.#model, () => undefined);
+      for (const message of answer) addMessage(view!, message);
+      if (view) this.#endAnswer(view, place, '');
+      if (place !== turns.at(-1)!.place) view?.endLast();
+      else this.#last = view;
+      const words = question && this.#userView(place, textOf(question));
+      transcript.prepend(...[words, view?.element].filter((element) => element !== undefined));
+      yield;
+      if (view) yield* view.showTexts();
     }
-    end();
-    toEnd();
+    this.#divide();
   }
 
   #welcome(): HTMLElement {
@@ -334,8 +380,8 @@ export class ChatMode {
     field.focus();
   }
 
-  #begin(): void {
-    void this.#change(newId(), { version: 1, messages: [] });
+  #begin(): Promise<void> {
+    return this.#change(newId(), { version: 1, messages: [] });
   }
 
   #openChat({ id, data, time }: SavedChat): void {
@@ -359,8 +405,8 @@ export class ChatMode {
       keepChat({ id: this.#id, title, model: this.#model, time, data });
       this.#time = time;
     } catch {
-      const why = 'The browser has no room for it, or does not allow it. The history can remove older conversations.';
-      showNotice('chat', { title: 'This conversation is not kept', text: why });
+      const text = `${NOT_KEPT} The history can remove older conversations.`;
+      showNotice('chat', { title: 'This conversation is not kept', text });
     }
   }
 }
@@ -369,20 +415,6 @@ type AnswerHow = ReturnType<OptionFields['read']> & {
   signal: AbortSignal;
   onPromptProgress: (progress: { done: number; total: number }) => void;
 };
-
-interface Call {
-  id?: unknown;
-  function: { name: string; arguments?: unknown };
-}
-
-/** Adds the parts of a message to an answer. */
-function addMessage(view: AnswerView, message: ChatMessage): void {
-  const thought = message['reasoning_content'];
-  if (typeof thought === 'string') view.add('thought', thought);
-  view.add('text', textOf(message));
-  for (const { id, function: called } of (message['tool_calls'] as Call[] | undefined) ?? [])
-    view.addCall(String(id), called.name, called.arguments);
-}
 
 function inWords({ generation }: Stats): string {
   if (!generation) return '';
@@ -395,12 +427,24 @@ function inWords({ generation }: Stats): string {
   ].join(' · ');
 }
 
+/** Returns the number of the system's messages, which are the first ones. */
+const numberOfSystem = (messages: readonly ChatMessage[]): number => (messages[0]?.role === 'system' ? 1 : 0);
+
+const views = (): HTMLElement[] => [...transcript.children].filter((view) => view instanceof HTMLElement);
+
+/** Returns the place of a message of the user; -1 for anything else. */
+const placeOnPage = (view: HTMLElement): number => Number(view.dataset['place'] ?? -1);
+
 function toEnd(): void {
   transcript.scrollTop = transcript.scrollHeight;
 }
 
+function seesEnd(): boolean {
+  const { scrollHeight, scrollTop, clientHeight } = transcript;
+  return scrollHeight - scrollTop - clientHeight < NEAR + clientHeight / 3;
+}
+
 /** Follows the end of the text as long as the reader sees it. */
 function follow(): void {
-  const { scrollHeight, scrollTop, clientHeight } = transcript;
-  if (scrollHeight - scrollTop - clientHeight < NEAR + clientHeight / 3) toEnd();
+  if (seesEnd()) toEnd();
 }

@@ -26,6 +26,9 @@ export function allChats(): SavedChat[] {
     .sort((a, b) => b.time - a.time);
 }
 
+/** The reason why a conversation is not kept. */
+export const NOT_KEPT = 'The browser has no room for it, or does not allow it.';
+
 /** Keeps a conversation. Throws if the browser has no room, or its user does not allow it. */
 export function keepChat(chat: SavedChat): void {
   localStorage.setItem(PREFIX + chat.id, JSON.stringify(chat));

@@ -27,6 +27,13 @@ export function draw(tag: string, attributes: Record<string, string | number>, .
   return element;
 }
 
+/** Ignores the second click of a double click, for a button that stops what its first click began. */
+export function ignoreDoubleClicks(button: HTMLButtonElement): void {
+  button.addEventListener('click', (event) => {
+    if (event.detail > 1) event.preventDefault();
+  });
+}
+
 /** Turns a button on or off. A button that is off can have the focus, so that keyboard users keep their position. */
 export function setOff(button: HTMLButtonElement, off: boolean): void {
   button.setAttribute('aria-disabled', String(off));

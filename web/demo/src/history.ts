@@ -1,6 +1,6 @@
 // The list of kept conversations: opened, removed, searched, exported and imported.
 
-import { allChats, fromJson, hasText, importChats, removeChat, toJson, toMarkdown } from './chats.js';
+import { NOT_KEPT, allChats, fromJson, hasText, importChats, removeChat, toJson, toMarkdown } from './chats.js';
 import type { SavedChat } from './chats.js';
 import { byId, make } from './dom.js';
 import { smallButton } from './message.js';
@@ -12,7 +12,14 @@ const search = byId('history-search', HTMLInputElement);
 const text = byId('history-text', HTMLElement);
 const file = byId('import-json', HTMLInputElement);
 
-const when = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+const date = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
+const hour = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
+
+/** Returns the time of a conversation: the hour of today, the date of other days. */
+const when = (time: number): string => {
+  const day = date.format(time);
+  return day === date.format(Date.now()) ? hour.format(time) : day;
+};
 
 export interface HistoryUse {
   open(chat: SavedChat): void;
@@ -69,12 +76,12 @@ function row(chat: SavedChat, use: HistoryUse): HTMLElement {
     removeChat(id);
     use.removed(id);
     show(use);
-    search.focus();
+    (search.hidden ? file : search).focus();
   });
   return make(
     'li',
     {},
-    make('div', { class: 'row-text' }, open, make('small', {}, `${model} · ${messages} · ${when.format(time)}`)),
+    make('div', { class: 'row-text' }, open, make('small', {}, `${model} · ${messages} · ${when(time)}`)),
     make('div', { class: 'row-actions' }, named(markdown, 'Export as Markdown:'), named(remove, 'Remove')),
   );
 }
@@ -91,7 +98,10 @@ async function take(use: HistoryUse): Promise<void> {
     const others = taken === 0 ? 'They are here already.' : `${said} The others are here already.`;
     text.textContent = taken === chats.length ? said : others;
   } catch (error) {
-    text.textContent = error instanceof Error ? error.message : String(error);
+    show(use);
+    const said = error instanceof Error ? error.message : String(error);
+    const isRefused = error instanceof DOMException && ['QuotaExceededError', 'SecurityError'].includes(error.name);
+    text.textContent = isRefused ? `Not all was imported. ${NOT_KEPT}` : said;
   }
   file.value = '';
 }

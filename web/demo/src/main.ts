@@ -339,7 +339,7 @@ function dropLink(): void {
   if (location.hash !== '') history.replaceState(null, '', location.pathname + location.search);
 }
 
-/** Closes the model and removes the cached bytes of its file. */
+/** Closes the model and removes the cached bytes of its file. Rejects if another tab has it open. */
 async function forget(): Promise<void> {
   stop();
   opened = undefined;
@@ -348,8 +348,8 @@ async function forget(): Promise<void> {
     await slot.forget();
     clearPlan('Removed. The next text fetches the model again.');
   } catch (error) {
-    clearPlan('');
-    showNotice('file', error, 'Open it again', () => void open());
+    clearPlan('Closed. The next text opens the model.');
+    throw error;
   }
 }
 
@@ -359,7 +359,7 @@ const picking: Picking = {
   ...{ current: () => slot.source, use, forget, refuse: (fault) => showNotice('pick', fault) },
 };
 
-onRemove(forget);
+onRemove(() => forget().catch((error) => showNotice('file', error, 'Open it again', () => void open())));
 setUpBudget(FEW, FIRST_BUDGET);
 setUpControls();
 setUpPicker();

@@ -1,6 +1,7 @@
 // Markdown of answers as elements. HTML in a text is shown as text, images are not loaded, and links open other tabs.
 
 import MarkdownIt from 'markdown-it';
+import type { Token } from 'markdown-it';
 
 const markdown = new MarkdownIt({ html: false, breaks: true }).disable('image');
 const { rules } = markdown.renderer;
@@ -34,10 +35,34 @@ for (const cell of ['th', 'td']) {
 /** Returns a text as HTML, which has no element or attribute of the text's own. */
 export const htmlOf = (text: string): string => markdown.render(text);
 
-/** Returns the line on which the last block of a text begins; 0 if it has one block. */
-export function lastBlock(text: string): number {
-  const blocks = markdown.parse(text, {}).filter(({ level, nesting, map }) => level === 0 && nesting >= 0 && map);
-  return blocks.at(-1)?.map?.[0] ?? 0;
+/** The definition of a link, to which another block may refer. */
+const REFERENCE = /^ {0,3}\[[^\]]+\]:/m;
+
+/** Returns the tokens that begin the blocks of a text. */
+function blocksOf(text: string): Token[] {
+  const tokens: Token[] = [];
+  markdown.block.parse(text, markdown, {}, tokens);
+  return tokens.filter(({ level, nesting, map }) => level === 0 && nesting >= 0 && map);
+}
+
+const unified = (text: string): string => text.replace(/\r\n?/g, '\n');
+
+/** Returns the parts of a text that are blocks of Markdown. Together they are the text. */
+export function partsOf(text: string): string[] {
+  const lines = unified(text).split('\n');
+  const begins = blocksOf(lines.join('\n')).map(({ map }) => map![0]);
+  if (begins.length === 0) return [lines.join('\n')];
+  begins[0] = 0;
+  return begins.map((begin, i) => lines.slice(begin, begins[i + 1]).join('\n'));
+}
+
+/** Puts a text into an empty element, a block in each step. The last block is the first one, because readers begin there. */
+export function* showFromEnd(element: HTMLElement, text: string): Generator<void> {
+  const parts = REFERENCE.test(text) ? [text] : partsOf(text);
+  for (const part of parts.reverse()) {
+    element.insertAdjacentHTML('afterbegin', htmlOf(part));
+    yield;
+  }
 }
 
 /** A text that grows. Blocks before the last one are not rendered again. */
@@ -48,6 +73,8 @@ export class GrowingText {
   /** The part of the text that the live element shows. */
   #tail = '';
   #isWaiting = false;
+  /** The text of the code block at the end, if it is not complete. */
+  #code: Text | undefined;
 
   constructor(element: HTMLElement) {
     this.element = element;
@@ -75,16 +102,29 @@ export class GrowingText {
   /** Shows the whole text, with references that were defined after their use. */
   end(): void {
     this.#isWaiting = false;
-    this.element.innerHTML = htmlOf(this.#text);
+    if (REFERENCE.test(this.#text)) {
+      this.element.innerHTML = htmlOf(this.#text);
+    } else {
+      this.#render();
+      this.#live.replaceWith(...this.#live.childNodes);
+    }
   }
 
   #render(): void {
-    const line = lastBlock(this.#tail);
-    if (line > 0) {
-      const lines = this.#tail.split('\n');
-      this.#live.insertAdjacentHTML('beforebegin', htmlOf(lines.slice(0, line).join('\n')));
-      this.#tail = lines.slice(line).join('\n');
+    const parts = partsOf(this.#tail);
+    if (parts.length > 1) {
+      this.#tail = parts.pop()!;
+      this.#live.insertAdjacentHTML('beforebegin', parts.map(htmlOf).join(''));
+      this.#code = undefined;
     }
-    this.#live.innerHTML = htmlOf(this.#tail);
+    const [last] = blocksOf(unified(this.#tail));
+    const content = last?.type === 'fence' ? last.content : '';
+    if (this.#code && content.startsWith(this.#code.data)) {
+      this.#code.appendData(content.slice(this.#code.data.length));
+    } else {
+      this.#live.innerHTML = htmlOf(this.#tail);
+      const code = content === '' ? undefined : this.#live.querySelector('code')?.firstChild;
+      this.#code = code instanceof Text ? code : undefined;
+    }
   }
 }

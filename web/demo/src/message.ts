@@ -1,7 +1,7 @@
 // The messages of a conversation on the page.
 
 import { make } from './dom.js';
-import { GrowingText } from './markdown.js';
+import { GrowingText, showFromEnd } from './markdown.js';
 
 /** Returns a small button. */
 export function smallButton(label: string, click: () => void): HTMLButtonElement {
@@ -68,6 +68,7 @@ export class AnswerView {
   readonly #shown: () => void;
   readonly #results = new Map<string, HTMLElement>();
   readonly #texts: string[] = [];
+  readonly #hidden: Generator<void>[] = [];
   #open: { kind: 'text' | 'thought'; view: GrowingText; end: () => void } | undefined;
 
   /** `shown` is called after each change of the page. */
@@ -87,9 +88,22 @@ export class AnswerView {
       // Models write empty lines around thoughts.
       if (piece.trim() === '') return;
       this.#endOpen();
-      this.#open = kind === 'text' ? this.#textBlock() : this.#thoughtBlock();
+      this.#open = kind === 'text' ? this.#growingText() : this.#growingThought();
     }
     this.#open.view.add(piece, this.#shown);
+  }
+
+  /** Adds a whole text, which showTexts() shows. */
+  addWhole(kind: 'text' | 'thought', text: string): void {
+    if (text.trim() === '') return;
+    const { element } = kind === 'text' ? this.#textBlock() : this.#thoughtBlock();
+    this.#hidden.unshift(showFromEnd(element, text));
+    if (kind === 'text') this.#texts.push(text);
+  }
+
+  /** Shows the whole texts that were added, a block in each step. */
+  *showTexts(): Generator<void> {
+    for (const text of this.#hidden) yield* text;
   }
 
   addCall(id: string, name: string, given: unknown): void {
@@ -132,7 +146,18 @@ export class AnswerView {
   #textBlock() {
     const element = make('div', { class: 'prose' });
     this.#parts.append(element);
-    const view = new GrowingText(element);
+    return { element };
+  }
+
+  #thoughtBlock() {
+    const element = make('div', { class: 'prose' });
+    const summary = make('summary', {}, 'Thoughts');
+    this.#parts.append(make('details', { class: 'thoughts' }, summary, element));
+    return { element, summary };
+  }
+
+  #growingText() {
+    const view = new GrowingText(this.#textBlock().element);
     const end = () => {
       view.end();
       this.#texts.push(view.text);
@@ -140,11 +165,10 @@ export class AnswerView {
     return { kind: 'text' as const, view, end };
   }
 
-  #thoughtBlock() {
-    const element = make('div', { class: 'prose' });
-    const summary = make('summary', {}, 'Thinking …');
-    this.#parts.append(make('details', { class: 'thoughts' }, summary, element));
+  #growingThought() {
+    const { element, summary } = this.#thoughtBlock();
     const view = new GrowingText(element);
+    summary.textContent = 'Thinking …';
     const end = () => {
       view.end();
       summary.textContent = 'Thoughts';

@@ -13,7 +13,7 @@ const TITLES: Partial<Record<ErrorName, string>> = {
   http_status: 'The model could not be fetched',
   no_ranges: 'The server does not send parts of files',
   file_changed: 'The model changed on the server',
-  bad_magic: 'This is no QSF file',
+  bad_magic: 'This is no model file',
   bad_checksum: 'The model file is damaged',
   out_of_memory: 'The browser refused the memory',
   unsupported_host: 'This browser lacks something that is needed',

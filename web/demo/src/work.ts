@@ -37,8 +37,8 @@ export function drawWork(stats: Stats, trace: Trace): void {
 
 export function clearWork(words: string): void {
   speeds = new Speeds();
-  lineBox.replaceChildren();
-  timeBox.replaceChildren(make('p', { class: 'small' }, words));
+  lineBox.replaceChildren(make('p', { class: 'small' }, words));
+  timeBox.replaceChildren();
 }
 
 function drawLine(perToken: number | undefined): void {
@@ -77,26 +77,27 @@ function drawTimeline({ plan }: Stats, { now, spans: noted }: Trace): void {
   const length = Math.max(now - begin, 0.001);
   const x = (time: number) => ((time - begin) / length) * WIDTH;
   const row = ROWS_HEIGHT / Math.max(plan.residency.length, 1);
-  const bar = (name: string, { begin: from, end = now }: { begin: number; end?: number }, y: number, height: number) =>
-    draw('rect', {
-      class: `span ${name}`,
-      x: x(from).toFixed(2),
-      y: y.toFixed(2),
-      width: Math.max(1, x(end) - x(from)).toFixed(2),
-      height: height.toFixed(2),
-    });
+  const bar = ({ begin: from, end = now }: { begin: number; end?: number }, y: number, height: number) => {
+    const width = Math.max(1, x(end) - x(from)).toFixed(2);
+    return `M${x(from).toFixed(2)} ${y.toFixed(2)}h${width}v${height.toFixed(2)}h-${width}z`;
+  };
+  // One element for all bars of a kind: there are hundreds of them, several times a second.
+  const bars = (name: string, all: string[]) => draw('path', { class: `span ${name}`, d: all.join('') });
   const all = { begin, end: now };
-  const pinned = plan.residency.flatMap((segment, i) => (segment.pinned ? [bar('kept', all, i * row, row)] : []));
+  const pinned = plan.residency.flatMap((segment, i) => (segment.pinned ? [bar(all, i * row, row)] : []));
   const reads = spans.flatMap((span) =>
-    span.segment === undefined ? [] : [bar('read', span, span.segment * row, Math.max(row, 2))],
+    span.segment === undefined ? [] : [bar(span, span.segment * row, Math.max(row, 2))],
   );
   const band = (kind: Span['kind'], y: number) =>
-    spans.filter((span) => span.kind === kind).map((span) => bar(kind, span, y, BAND));
-  const bands = [...band('wait', ROWS_HEIGHT + 4), ...band('compute', ROWS_HEIGHT + 8 + BAND)];
+    bars(
+      kind,
+      spans.filter((span) => span.kind === kind).map((span) => bar(span, y, BAND)),
+    );
+  const bands = [band('wait', ROWS_HEIGHT + 4), band('compute', ROWS_HEIGHT + 8 + BAND)];
   const height = ROWS_HEIGHT + 8 + 2 * BAND;
   const words = inWords(plan, spans, now, length);
   timeBox.replaceChildren(
-    drawing(height, `Segments over time. ${words}`, [...pinned, ...reads, ...bands]),
+    drawing(height, `Segments over time. ${words}`, [bars('kept', pinned), bars('read', reads), ...bands]),
     make(
       'p',
       { class: 'keys' },

@@ -2,13 +2,16 @@
 // last, with their checksums. A file that is kept wholly is opened without a maker.
 import { Blocks } from './blocks.js';
 import { crc32 } from './crc32.js';
+import { MiB } from '../constants.js';
 import type { Identity } from './journal.js';
 import type { MadeSource } from './made-source.js';
 import type { ModelCache } from './model-cache.js';
 import type { ByteSource, Piece, ReadPiece, SourceStats } from './source.js';
 
-/** Segments that are made for the cache at a time; the server answers as many requests and one more. */
+/** Groups of segments that are made for the cache at a time; the server answers as many requests and one more. */
 const TOGETHER = 2;
+/** Bytes of a group, unless it is one larger segment. Smaller groups need more requests, each of which waits for an answer. */
+const GROUP = 2 * MiB;
 
 export class KeptMadeSource implements ByteSource {
   readonly makes = true;
@@ -116,11 +119,18 @@ export class KeptMadeSource implements ByteSource {
     if (this.#cache.complete) return;
     const pending = pieces.filter(({ offset, size }) => !this.#cache.verified.covers(offset, size));
     const next = async (): Promise<void> => {
-      for (let piece = pending.shift(); piece; piece = pending.shift()) {
+      for (let group = takeGroup(pending); group.length > 0; group = takeGroup(pending)) {
         if (this.#closed || !this.#cache.writable) return;
-        const into = this.#blocks.take(piece.size);
-        await this.#make({ offset: piece.offset, into, crc: undefined });
-        this.#blocks.give(into);
+        const forget = await this.#made.fetch(group);
+        try {
+          for (const { offset, size } of group) {
+            const into = this.#blocks.take(size);
+            await this.#make({ offset, into, crc: undefined });
+            this.#blocks.give(into);
+          }
+        } finally {
+          forget();
+        }
       }
     };
     await Promise.all(Array.from({ length: TOGETHER }, next));
@@ -183,4 +193,11 @@ export class KeptMadeSource implements ByteSource {
     await Promise.allSettled(this.#flying.values());
     await this.#cache.close();
   }
+}
+
+/** Takes the next segments of a list, of at most GROUP bytes, and at least one if there is any. */
+function takeGroup(pending: Piece[]): Piece[] {
+  let bytes = 0;
+  const fitting = pending.findIndex(({ size }) => (bytes += size) > GROUP);
+  return pending.splice(0, fitting < 0 ? pending.length : Math.max(1, fitting));
 }

@@ -93,9 +93,10 @@ export class MadeFiles implements MakerFiles {
     }
   }
 
-  /** Fetches bytes, and returns a function that forgets them. */
+  /** Fetches bytes that are not here yet, and returns a function that forgets them. */
   async fetch(ranges: readonly FileRange[]): Promise<Forget> {
-    const windows = together(ranges).map(({ file, offset, size }) => ({ file, offset, bytes: new Uint8Array(size) }));
+    const absent = ranges.filter((range) => !this.#windows.some((window) => covers(window, range)));
+    const windows = together(absent).map(({ file, offset, size }) => ({ file, offset, bytes: new Uint8Array(size) }));
     const read = async ({ file, offset, bytes: into }: Window) =>
       await this.sources[file]!.read({ offset, into, crc: undefined });
     await Promise.all(windows.map(read));
@@ -124,6 +125,9 @@ export class MadeFiles implements MakerFiles {
     this.sources.push(source);
   }
 }
+
+const covers = ({ file, offset, bytes }: Window, range: FileRange): boolean =>
+  file === range.file && offset <= range.offset && range.offset + range.size <= offset + bytes.length;
 
 /** Returns ranges that have all bytes of the given ones, those of neighbours as one. */
 function together(ranges: readonly FileRange[]): FileRange[] {

@@ -143,6 +143,13 @@ export class MadeSource implements ByteSource {
     }
   }
 
+  /** Fetches the bytes that segments are made of, neighbours together. Returns a function that forgets them. */
+  async fetch(pieces: readonly Piece[]): Promise<Forget> {
+    const maker = await this.#ready();
+    const segments = pieces.map(({ offset, size }) => this.segmentAt(offset, size)).filter((segment) => segment >= 0);
+    return this.#files.fetch(segments.flatMap((segment) => runsOf(maker, segment)));
+  }
+
   /** Returns the maker, and opens it again if it was dropped. */
   async #ready(): Promise<Maker> {
     if (this.#maker) return this.#maker;

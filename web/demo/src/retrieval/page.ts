@@ -2,8 +2,9 @@
 
 import type { QSF } from 'qsf';
 import { isCancelled } from '../cancelled.js';
-import { byId, make } from '../dom.js';
+import { byId, ignoreDoubleClicks, make } from '../dom.js';
 import { copy } from '../message.js';
+import { growing } from '../field.js';
 import { hideNotice, showFailure, showNotice } from '../notice.js';
 import { keepOffline } from '../offline.js';
 import { setUpPicker } from '../picker.js';
@@ -24,6 +25,7 @@ const UNFOLDED = 3;
 
 const form = byId('ask', HTMLFormElement);
 const field = byId('question', HTMLTextAreaElement);
+growing(field);
 const button = byId('ask-button', HTMLButtonElement);
 const note = byId('ask-note', HTMLElement);
 const answer = byId('answer', HTMLElement);
@@ -142,6 +144,7 @@ function setUp(): void {
     event.preventDefault();
     if (!asking) form.requestSubmit();
   });
+  ignoreDoubleClicks(button);
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     const question = field.value.trim();

@@ -1,0 +1,19 @@
+// Fields that are as high as their text.
+
+/** Makes a field as high as its text, up to the limit of its style. Returns a function that fills it. */
+export function growing(field: HTMLTextAreaElement): (text: string) => void {
+  let width = 0;
+  const grow = () => {
+    width = field.clientWidth;
+    field.style.height = 'auto';
+    field.style.height = `${field.scrollHeight + 2}px`;
+  };
+  field.addEventListener('input', grow);
+  new ResizeObserver(() => {
+    if (field.clientWidth !== width) grow();
+  }).observe(field);
+  return (text) => {
+    field.value = text;
+    grow();
+  };
+}
