@@ -34,10 +34,13 @@ const places = {
 
 const { name, version, description, license, engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
+/** Returns the name of the file that `npm pack` writes for a package, whose name may have a scope. */
+export const tarballOf = (packed, version) => `${packed.replace(/^@/, '').replace('/', '-')}-${version}.tgz`;
+
 /** The commands that give an application the package, which is in no registry. Documents and the demo show them. */
 export const installation = [
   'npm run build && npm pack ./dist     # in a checkout of QSF',
-  `npm install ../${name}/${name}-${version}.tgz    # in your project`,
+  `npm install ../qsf/${tarballOf(name, version)}    # in your project`,
 ];
 
 export function manifestOf(env = process.env) {

@@ -177,11 +177,10 @@ TEST(Files, AModelMustBeAFile) {
       {dir / "pipe", "a pipe"}, {at, "a socket"}, {"/dev/zero", "a device"}};
   for (const auto& [path, what] : cases) {
     for (const char* source : {"pread", "mmap"}) {
-      const auto begin = std::chrono::steady_clock::now();
+      // Waiting for bytes would end with the code of timeout.
       const Ran ran = run({"/usr/bin/timeout", "20", program("qsf-run"), path, "--prompt", "x", "--source", source});
       EXPECT_EQ(ran.code, 1) << path << ran.err;
       EXPECT_NE(ran.err.find("it is " + what + ", not a regular file"), std::string::npos) << ran.err;
-      EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
     }
   }
   ::close(socket);

@@ -230,10 +230,8 @@ TEST_F(HttpSource, AByteNowAndThenIsGivenUp) {
     Result<Source> source = Source::open(server_.url(), options);
     ASSERT_TRUE(source);
     fault(f, 1'000'000, static_cast<int>(server_.requests().size()));
-    const auto begin = std::chrono::steady_clock::now();
     const Read got = read(*source, 0, 100'000);
     EXPECT_EQ(got.code, ErrorCode::network_error) << got.sentence;
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
   }
 }
 

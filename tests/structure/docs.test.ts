@@ -5,6 +5,7 @@ import { dirname, join, normalize } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
+import { tarballOf } from '../../scripts/lib/manifest.mjs';
 import { paths, read, root, sources } from './files.js';
 import { anchors, brokenRows, commits, links, linesOf, spans } from './markdown.js';
 import type { Named } from './markdown.js';
@@ -224,4 +225,11 @@ describe('the page of the TypeScript interface', () => {
 it('the package is said to be in no registry', () => {
   const shown = [...documents.filter((path) => !notices.test(path)), 'web/demo/index.html'];
   expect(shown.filter((path) => /npm (?:install|i|add) qsf\b/.test(read(path)))).toEqual([]);
+});
+
+it.each([
+  ['qsf', 'qsf-1.2.3.tgz'],
+  ['@owner/qsf', 'owner-qsf-1.2.3.tgz'],
+])('the commands name the file that npm packs for %s', (name, file) => {
+  expect(tarballOf(name, '1.2.3')).toBe(file);
 });
