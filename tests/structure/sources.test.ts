@@ -85,7 +85,16 @@ describe('notices', () => {
       ([, name = '']) => name,
     );
     const notices = read('THIRD_PARTY_NOTICES.md').toLowerCase();
-    const named = [...Object.keys(dependencies), ...headers, 'lz4', 'emscripten', 'musl', 'libc++', 'llama.cpp', 'mingw'];
+    const named = [
+      ...Object.keys(dependencies),
+      ...headers,
+      'lz4',
+      'emscripten',
+      'musl',
+      'libc++',
+      'llama.cpp',
+      'mingw',
+    ];
     expect(named.length).toBeGreaterThan(6);
     for (const name of named) expect(notices).toContain(name.toLowerCase());
   });
