@@ -100,7 +100,7 @@ TEST(Errors, OfUsage) {
       {{m, "--bench", "--logits", "l"}, 2, "bad_argument", "--bench shows speeds only"},
       {{m, "--bench", "--receipt", "r"}, 2, "bad_argument", "--bench shows speeds only"},
       {{m, "--tokenize", "--receipt", "r"}, 2, "bad_argument", "--logits and --receipt need something to compute"},
-      {{m, "--chat", "--perplexity", "t"}, 2, "bad_argument", "--tokenize, --detokenize, --chat, --interactive, --be"},
+      {{m, "--chat", "--perplexity", "t"}, 2, "bad_argument", "--tokenize, --detokenize, --count, --chat, --interac"},
       {{m, "--render", "t", "--bench"}, 2, "bad_argument", "--render shows the text of its messages only"},
       {{m, "--accepts", "t", "--regex", "a", "--chat"}, 2, "bad_argument", "--accepts only checks a text"},
       {{m, "--accepts", "t", "--regex", "a", "--receipt", "r"}, 2, "bad_argument", "--accepts only checks a text"},
