@@ -325,6 +325,16 @@ describe('a tab that leads', () => {
     expect(await next).toMatchObject({ ok: false, error: { code: 'cancelled' } });
     expect(await second.start()).toEqual(done);
   });
+
+  it('and is gone has the calls that it took told of, and not made again', async () => {
+    const [first, second] = [await loaded(), await loaded()];
+    backend.answers.stats = () => new Promise(() => undefined);
+    const taken = second.remote.stats();
+    await until(() => count('stats') === 1);
+    first.kill();
+    expect(await taken).toMatchObject({ ok: false, error: { code: 'cancelled' } });
+    expect(count('stats')).toBe(1);
+  });
 });
 
 describe('calls of several tabs', () => {
