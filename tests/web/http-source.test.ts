@@ -62,8 +62,24 @@ describe('with a cache', () => {
     expect(source.stats()).toMatchObject({ network: 0, cache: PIECE });
     server.fault = () => ({ kind: 'status', status: 503 });
     await open(server, cache);
-    server.fault = () => ({ kind: 'status', status: 404 });
-    await expect(open(server, cache)).rejects.toMatchObject({ code: 'http_status' });
+    for (const status of [401, 403, 404]) {
+      server.fault = () => ({ kind: 'status', status });
+      await expect(open(server, cache)).rejects.toMatchObject({ code: 'http_status', status });
+    }
+  });
+
+  it('asks no server while the browser is offline, once it is complete', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const cache = new FakeCache();
+    await (await openModel(server, cache)).keep(piecesOf(server.bytes));
+    const asked = server.asked.length;
+    vi.stubGlobal('navigator', { onLine: false });
+    try {
+      expect((await open(server, cache)).size).toBe(SIZE);
+    } finally {
+      vi.unstubAllGlobals();
+    }
+    expect(server.asked).toHaveLength(asked);
   });
 
   it('opens without a server that does not answer in time', async () => {
