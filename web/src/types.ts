@@ -88,7 +88,8 @@ export interface Expected {
   residentTokensPerSecond: number;
 }
 
-type Planned = 'maxSeqLen' | 'sequences' | 'guesses' | 'guessByLayers' | 'guessLayers' | 'logprobs' | 'streamAll' | 'textBytes';
+type Planned =
+  'maxSeqLen' | 'sequences' | 'guesses' | 'guessByLayers' | 'guessLayers' | 'logprobs' | 'streamAll' | 'textBytes';
 
 export interface LoadOptions
   extends Given<Pick<OpenOptions, Planned | 'readRate' | 'computeRate'>>, KvPolicyOptions, DraftOptions {
