@@ -207,7 +207,11 @@ describe('a made source that is kept', () => {
     const before = at.asked.length;
     await source.keep(segments);
     expect(at.asked.length - before).toBe(1);
-    const large = Array.from({ length: 8 }, (_, i) => ({ offset: MADE_FRONT + i, size: 900_000 }));
+    const large = Array.from({ length: 8 }, (_, i) => ({
+      offset: MADE_FRONT + i,
+      size: 900_000,
+      crc: undefined,
+    }));
     const wanted: number[] = [];
     const made = await MadeSource.open(making(await open(server())));
     made.fetch = async (pieces) => {
@@ -216,7 +220,7 @@ describe('a made source that is kept', () => {
     };
     const cache = new FakeCache();
     const other = new KeptMadeSource(made, cache, { url: URL_, validator: '"one"', size: model.length });
-    await expect(other.keep([{ offset: 0, size: 3_000_000 }, ...large])).rejects.toThrow('enough');
+    await expect(other.keep([{ offset: 0, size: 3_000_000, crc: undefined }, ...large])).rejects.toThrow('enough');
     expect(wanted).toEqual([1, 2]);
   });
 

@@ -38,6 +38,8 @@ describe('load()', () => {
         open: {
           maxSeqLen: 0,
           guesses: 0,
+          guessByLayers: false,
+          guessLayers: 0,
           logprobs: false,
           sequences: 1,
           chunk: 0,

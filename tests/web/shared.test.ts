@@ -331,6 +331,7 @@ describe('a tab that leads', () => {
     backend.answers.stats = () => new Promise(() => undefined);
     const taken = second.remote.stats();
     await until(() => count('stats') === 1);
+    await stays(() => true); // what the leader has said is heard
     first.kill();
     expect(await taken).toMatchObject({ ok: false, error: { code: 'cancelled' } });
     expect(count('stats')).toBe(1);
