@@ -84,7 +84,8 @@ Result<bool> Instance::open_draft(std::uint64_t budget, std::uint64_t file_size,
   options.watched = model.watched;
   options.vouched = vouched;
   arena_.reset();
-  QSF_TRY(begin(opening_->budget(), file_size, options));
+  const Status begun = begin(opening_->budget(), file_size, options);
+  if (!begun) return opening_->refusal(begun.error());
   return opening_->is_last();
 }
 

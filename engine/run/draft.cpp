@@ -15,8 +15,7 @@ constexpr std::uint32_t kUsualContext = 2048;
 }  // namespace
 
 DraftOpening::DraftOpening(std::uint64_t budget, const OpenOptions& model)
-    : budget_(budget), has_context_(model.max_seq_len != 0) {
-  options_.max_seq_len = has_context_ ? model.max_seq_len : kUsualContext;
+    : budget_(budget), wanted_(model.max_seq_len != 0 ? model.max_seq_len : kUsualContext) {
   options_.isa = model.isa;
   options_.sequences = model.sequences;
   options_.watched = model.watched;
@@ -24,19 +23,23 @@ DraftOpening::DraftOpening(std::uint64_t budget, const OpenOptions& model)
 }
 
 void DraftOpening::planned(const Stats& plan) {
-  is_last_ = has_context_ || options_.max_seq_len <= plan.model_seq_len;
+  is_last_ = options_.max_seq_len != 0;
   if (is_last_) {
     budget_ = std::min(plan.resident_budget, budget_ / 2);
   } else {
-    options_.max_seq_len = plan.model_seq_len;
+    options_.max_seq_len = std::min(wanted_, plan.model_seq_len);
   }
+}
+
+Error DraftOpening::refusal(const Error& error) const {
+  if (!is_last_ || error.code != ErrorCode::budget_too_small) return error;
+  return make_error(error.code, "in half of the budget: {}", error.sentence);
 }
 
 Status check_draft(const Session& model, const Session& draft) {
   const Stats of_model = model.stats(), of_draft = draft.stats();
   if (of_model.guesses == 0) {
-    return make_error(ErrorCode::unsupported,
-                      "a draft model is of no use: this model, with these options, cannot go back over wrong guesses");
+    return make_error(ErrorCode::unsupported, "a draft model is of no use: {}", no_guesses(of_model.chunk));
   }
   const std::uint32_t n = std::max(of_model.vocab_size, of_draft.vocab_size);
   bool has_texts = false;

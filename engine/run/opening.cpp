@@ -4,6 +4,7 @@
 
 #include "qsf/base/checksum.h"
 #include "qsf/base/try.h"
+#include "qsf/run/draft.h"
 
 namespace qsf {
 namespace {
@@ -264,9 +265,7 @@ Status Opening::plan_memory() {
   warn();
   QSF_TRY(m.init(*arena_, m, m.options, plan, pinned_));
   if (!m.options.guess_by_layers || m.guesses != 0) return {};
-  return make_error(
-      ErrorCode::unsupported,
-      "guesses by layers are of no use: this model, with these options, cannot go back over wrong guesses");
+  return make_error(ErrorCode::unsupported, "guesses by layers are of no use: {}", no_guesses(plan.chunk));
 }
 
 /// Checks the options of guesses by layers, and sets the number of layers that guess if none was asked for.
@@ -282,7 +281,7 @@ Status Opening::choose_guessing_layers() {
                       "guess_by_layers needs guesses, the most tokens to guess, and no other source of them");
   }
   if (n_layers < 2 || o.guess_layers >= n_layers) {
-    return make_error(ErrorCode::bad_argument, "guess_layers is {}, but the model has {} layers: fewer can guess",
+    return make_error(ErrorCode::bad_argument, "{} layers are to guess (guess_layers), and the model has {}: fewer can",
                       o.guess_layers, n_layers);
   }
   if (o.guess_layers == 0) o.guess_layers = (n_layers + 3) / 4;

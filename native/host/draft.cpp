@@ -47,6 +47,7 @@ Status set_speculation(std::string_view what, std::uint32_t most, HostOptions& o
     }
   } else if (kind == lowbit) {
     options.draft_type = colon == what.npos ? kUsualDraftType : argument;
+    if (options.draft_type.empty()) return make_error(ErrorCode::bad_argument, "lowbit: names no type");
   } else if (kind == none || kind == ngram) {
     if (colon != what.npos) return make_error(ErrorCode::bad_argument, "{} takes no argument: {:.60}", name, what);
   } else if (kind == kSpeculation.size()) {
@@ -67,7 +68,7 @@ Result<std::unique_ptr<Draft>> Draft::open(const std::string& model, const HostO
     own.open = opening.options();
     if (opening.is_last()) own.kernels = options.kernels;
     Result<std::unique_ptr<Host>> host = Host::open(*found, own, cancel);
-    if (!host) return of_draft(host.error());
+    if (!host) return of_draft(opening.refusal(host.error()));
     if (opening.is_last()) return std::unique_ptr<Draft>(new Draft(std::move(*host), own.budget));
     opening.planned((*host)->session().stats());
   }

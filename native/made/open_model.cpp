@@ -42,7 +42,8 @@ Result<FoundModel> find_model(const std::string& where, const SourceOptions& opt
     out.made = std::move(*made);
   }
   if (!out.made && !options.quant_type.empty()) {
-    return make_error(ErrorCode::bad_argument, "a .qsf file keeps its types: qsf-convert changes them");
+    return make_error(ErrorCode::bad_argument,
+                      "a .qsf file keeps its types: qsf-convert makes one of others from the original model");
   }
   if (out.made) std::ranges::copy(out.made->warnings(), std::back_inserter(out.notes));
   return out;

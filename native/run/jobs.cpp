@@ -58,7 +58,8 @@ struct Setting {
 
 /// Reports a text that the context, or under a grammar the number of tokens, cut. `which` names one of several.
 void note_cut(const Options& o, const Generation& made, const Stats& s, const std::string& which = {}) {
-  if (made.ended == End::length && o.has_grammar()) note(which + cut_sentence("text", o.max_tokens));
+  if (made.ended == End::length && (o.has_grammar() || !o.tool_choice.empty()))
+    note(which + cut_sentence("text", o.max_tokens));
   if (made.ended != End::context) return;
   const Error sentence =
       made.generated_ids.empty()

@@ -170,7 +170,7 @@ TEST(LayerGuesses, AreRefusedWithASentence) {
   const auto sentence = [&](const OpenOptions& options) {
     return std::string(Host(file.bytes, 8 * kMiB, options).error.sentence);
   };
-  EXPECT_EQ(sentence(by_layers(4, 7)), "guess_layers is 4, but the model has 4 layers: fewer can guess");
+  EXPECT_EQ(sentence(by_layers(4, 7)), "4 layers are to guess (guess_layers), and the model has 4: fewer can");
   EXPECT_EQ(sentence(by_layers(2, 0)),
             "guess_by_layers needs guesses, the most tokens to guess, and no other source of them");
   OpenOptions both = by_layers(2, 7);
@@ -182,7 +182,8 @@ TEST(LayerGuesses, AreRefusedWithASentence) {
   OpenOptions narrow = by_layers(2, 7);
   narrow.chunk = 1;
   EXPECT_EQ(sentence(narrow),
-            "guesses by layers are of no use: this model, with these options, cannot go back over wrong guesses");
+            "guesses by layers are of no use: passes have one column (chunk), and no room for a guess; a larger budget "
+            "has wider ones");
   EXPECT_EQ(sentence(by_layers(0, 7)), "");
 }
 

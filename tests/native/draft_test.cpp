@@ -120,6 +120,25 @@ TEST(Draft, StaysInsideTheBudget) {
   }
 }
 
+// A draft with fewer positions than usual contexts has opens with those.
+TEST(Draft, HasTheContextThatItsModelHas) {
+  const std::vector<std::string> of_gpt2{"--cache", "none", "--tokens", "1,2,3"};
+  std::vector<std::string> more = of_gpt2;
+  more.insert(more.end(), {"--speculate", data("gpt2")});
+  const auto tokens = [&](std::vector<std::string> arguments) {
+    const TempDir dir;
+    std::vector<std::string> command{program("qsf-run"), data("gpt2"),   "--max-tokens", "20",
+                                     "--receipt",        dir / "receipt"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const Ran ran = run(command);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return ran.code == 0 ? Json::parse(read_text(dir / "receipt"), nullptr, false) : Json::object();
+  };
+  const Json with = tokens(more);
+  EXPECT_EQ(with.at("generated_tokens"), tokens(of_gpt2).at("generated_tokens"));
+  EXPECT_EQ(with.at("guesses").at("draft").at("max_seq_len"), with.at("plan").at("max_seq_len"));
+}
+
 TEST(Draft, IsRefusedWithASentence) {
   struct Case {
     std::string model, draft;
@@ -134,7 +153,11 @@ TEST(Draft, IsRefusedWithASentence) {
        "a draft model is of no use: this model, with these options, cannot go back"},
       {stories("8bit"), stories("q2_k"), {"--kv-policy", "h2o:32"}, "a draft model is of no use: "},
       {stories("8bit"), "ngrams", {}, "the draft model: "},
-      {stories("8bit"), stories("8bit"), {"--ram-budget", "2.5"}, "the draft model: "},
+      {stories("8bit"),
+       stories("8bit"),
+       {"--ram-budget", "2.5"},
+       "the draft model: in half of the budget: the budget of "},
+      {stories("8bit"), stories("q2_k"), {"--chunk", "1"}, "a draft model is of no use: passes have one column"},
   };
   for (const Case& c : cases) {
     std::vector<std::string> command{program("qsf-run"), c.model, "--prompt", "x",
@@ -194,7 +217,8 @@ TEST(OwnGuesses, AreRefusedWithASentence) {
       {stories("8bit"), "layers:0", 2, "layers:0 names no number of layers"},
       {stories("8bit"), "layers:", 2, "layers: names no number of layers"},
       {stories("8bit"), "layers:3x", 2, "layers:3x names no number of layers"},
-      {stories("8bit"), "layers:99", 1, "guess_layers is 99, but the model has "},
+      {stories("8bit"), "lowbit:", 2, "lowbit: names no type"},
+      {stories("8bit"), "layers:99", 1, "99 layers are to guess (guess_layers), and the model has "},
       {source_dir() + "/models/stories", "lowbit:q9", 1, "the draft model: there is no type 'q9'"},
       {stories("8bit"), "none:1", 2, "none takes no argument: none:1"},
       {stories("8bit"), "lowbit", 1, "the draft model: a .qsf file keeps its types"},

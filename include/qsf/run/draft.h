@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kUsualGuesses = 7;  // of a pass
 class DraftOpening {
  public:
   /// Takes the budget of both models and the options of the model. Those that concern a draft are its own too; its
-  /// context is the one that is asked for, or up to 2,048 tokens.
+  /// context is the one that is asked for, or 2,048 tokens, but not longer than its own model's.
   DraftOpening(std::uint64_t budget, const OpenOptions& model);
 
   /// Returns the budget and the options of the next opening.
@@ -26,13 +26,21 @@ class DraftOpening {
   bool is_last() const { return is_last_; }
   /// Takes the plan that an opening before the last has made.
   void planned(const Stats& plan);
+  /// Returns an error of the next opening, which states a part of the budget if it is about one.
+  Error refusal(const Error& error) const;
 
  private:
   std::uint64_t budget_;
-  OpenOptions options_;
-  bool has_context_;
+  std::uint32_t wanted_;  // context
+  OpenOptions options_;   // with no context in the first opening, which states the model's own
   bool is_last_ = false;
 };
+
+/// Returns the reason why a session with passes of that many columns guesses nothing, as part of a sentence.
+constexpr const char* no_guesses(std::uint32_t chunk) {
+  return chunk == 1 ? "passes have one column (chunk), and no room for a guess; a larger budget has wider ones"
+                    : "this model, with these options, cannot go back over wrong guesses";
+}
 
 /// Checks that a draft can guess for a model, after both have opened. Errors: unsupported for a model whose text cannot
 /// be guessed; bad_argument for another vocabulary.
