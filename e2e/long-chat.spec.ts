@@ -52,14 +52,14 @@ const say = (page: Page, text: string) =>
 
 /** Returns bytes of the tab after a collection of garbage: the renderer's anonymous memory, and the heap of the page. */
 async function memoryOf(session: CDPSession): Promise<{ tab: number; heap: number }> {
+  // The workers collect theirs too when memory is short.
+  await session.send('Memory.simulatePressureNotification', { level: 'critical' });
   await session.send('HeapProfiler.collectGarbage');
   const { usedSize } = await session.send('Runtime.getHeapUsage');
   // Of the test's browsers, the tab with the model is the largest renderer.
   const tab = Math.max(...renderersOf(process.pid).map((pid) => 1024 * (status(pid, 'RssAnon') ?? 0)));
   return { tab, heap: usedSize };
 }
-
-const mean = (numbers: number[]) => numbers.reduce((sum, n) => sum + n, 0) / numbers.length;
 
 test('200 messages in one conversation do not make the tab grow, and none is drawn twice', async ({ page }) => {
   test.setTimeout(300_000);
@@ -81,15 +81,17 @@ test('200 messages in one conversation do not make the tab grow, and none is dra
   await expect(page.locator('.message.user').first().getByRole('button')).toHaveCount(0);
   const grown = (of: 'tab' | 'heap') => {
     const values = (last: boolean) => seen.filter(({ messages }) => messages >= 150 === last).map((one) => one[of]);
-    return mean(values(true)) - mean(values(false));
+    // The browser frees memory at times of its own, by 15 MB at once. The smallest values come after that.
+    return Math.min(...values(true)) - Math.min(...values(false));
   };
   const words = `tab ${(grown('tab') / MB).toFixed(2)} MB, heap ${(grown('heap') / MB).toFixed(2)} MB`;
   test.info().annotations.push({ type: 'growth over 100 messages', description: words });
   console.log(`growth over 100 messages: ${words}`);
-  // The messages and their elements take 3 kB each in the heap. Keys and values of a message are 100 kB.
+  // The messages and their elements take 3 kB each in the heap.
   expect(grown('heap')).toBeLessThan(1 * MB);
-  // Of a tab of 130 MB; seven runs had -6 to 4 MB. The keys and values of 100 messages would be 10 MB more.
-  expect(grown('tab')).toBeLessThan(8 * MB);
+  // Of a tab of 130 MB, it is 5 to 7 MB in the first 200 messages, and -13 MB over 600, because the browser collects the
+  // garbage of workers late. 320 kB that are kept for each answer are 16 MB more.
+  expect(grown('tab')).toBeLessThan(12 * MB);
 });
 
 test('a long conversation that is opened is drawn in many short tasks', async ({ page }) => {
