@@ -318,7 +318,8 @@ describe('a draft', () => {
         openings.push(fed.session.openDraft(16 * MiB, small.size, false, openings.length > 0, options));
         if (openings.at(-1) === false) while (fed.step() !== 'ready');
       } while (openings.at(-1) === false && openings.length < 9);
-      expect(openings).toEqual([false, true]);
+      // The first opening states the draft's own context, the second one the bytes that its weights need.
+      expect(openings).toEqual([false, false, true]);
       while (fed.step() !== 'ready');
     }
   });
@@ -340,7 +341,7 @@ describe('a draft', () => {
     });
     await refused(file, {}, { memory: 3 * MiB }).toMatchObject({
       code: 'budget_too_small',
-      message: expect.stringMatching(/^the draft model: (in half of the budget: )?the budget of /) as string,
+      message: expect.stringMatching(/^the draft model: /) as string,
     });
   });
 });
