@@ -15,7 +15,7 @@ namespace qsf::run {
 void print_memory_map(std::FILE* to, Host& host);
 /// Prints the model, the host and the kernels, before anything is generated.
 void print_setting(std::FILE* to, const Options& options, Host& host);
-/// Prints what the texts of one prompt took together.
+/// Prints the time, the speed and the memory of the texts of one prompt together.
 void print_speed(std::FILE* to, std::span<const Generation> texts, Host& host);
 
 /// Returns JSON of a run; docs/reference/cli.md describes the fields.
