@@ -354,25 +354,19 @@ TEST(Guesses, LeaveRoomForOtherSequences) {
     OpenOptions options = guessing(7);
     options.sequences = 4;
     options.chunk = chunk;
-    std::vector<std::byte> memory(8 * kMiB);
-    const Result<Session*> opened = open_session(memory, file.bytes.size(), options);
-    ASSERT_TRUE(opened) << opened.error().sentence;
-    Session& session = **opened;
+    Host host(file.bytes, 8 * kMiB, options);
+    ASSERT_EQ(host.error.code, ErrorCode::none) << host.error.sentence;
+    Session& session = *host.session;
     std::array<std::vector<std::uint32_t>, 4> tokens;
     std::array<std::string, 4> hashes;
     const auto run = [&] {
       for (Step step = Step::working; step != Step::ready;) {
-        step = session.step();
+        step = host.step();
         ASSERT_NE(step, Step::error) << session.error().sentence;
-        while (const auto r = session.next_request()) {
-          std::memcpy(r->into, file.bytes.data() + r->offset, r->size);
-          ASSERT_TRUE(session.complete(r->ticket));
-        }
         if (step == Step::token) tokens[session.sequence()].push_back(session.token());
         if (step == Step::done) hashes[session.sequence()] = session.logits_hash(session.sequence());
       }
     };
-    run();
     for (std::uint32_t i = 0; i < 4; ++i) ASSERT_TRUE(session.start(greedy(ids, 30), i));
     run();
     for (std::uint32_t i = 0; i < 4; ++i) {

@@ -107,6 +107,16 @@ class Host {
     }
   }
 
+  /// Takes one step, and serves the requests that follow it.
+  Step step() {
+    const Step step = session->step();
+    while (const auto request = session->next_request()) {
+      serve(*request);
+      EXPECT_TRUE(completed_) << completed_.error().sentence;
+    }
+    return step;
+  }
+
   Generation generate(const Prompt& prompt) {
     Generation failed;
     failed.error = error;
@@ -155,10 +165,11 @@ class Host {
     } else {
       std::memcpy(r.into, file_.data() + r.offset, r.size);
     }
-    (void)session->complete(r.ticket);
+    completed_ = session->complete(r.ticket);
   }
 
   std::span<const std::byte> file_;
+  Status completed_;  // of the last request
   /// An arena leaves out the bytes before its alignment, so that a plan would depend on the allocator.
   struct alignas(64) Line {
     std::byte bytes[64];
