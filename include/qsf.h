@@ -47,9 +47,9 @@ void qsf_config_set_kv_policy(QSFConfig*, const char* policy);
  * then depend on the machine. Needs a policy. 0: memory is not watched, which is the default. */
 void qsf_config_set_memory_monitor(QSFConfig*, size_t megabytes);
 /* Sets who guesses tokens ahead, which changes no text: "none"; "ngram", by earlier occurrences of the last tokens;
- * "layers" or "layers:N", by the model's first layers; "lowbit" or "lowbit:TYPE", by the model in a format of fewer
- * bits; else a smaller model with the same vocabulary, named as in qsf_load(), which takes a part of the budget. The
- * text is copied; NULL: none. */
+ * "layers" or "layers:N", by the model's first layers; "head", by the model's own layer for further tokens; "lowbit" or
+ * "lowbit:TYPE", by the model in a format of fewer bits; else a smaller model with the same vocabulary, named as in
+ * qsf_load(), which takes a part of the budget. The text is copied; NULL: none. */
 void qsf_config_set_speculate(QSFConfig*, const char* what);
 /* Sets the quality, 0.0-1.0, for engines that can trade it for speed; this one computes everything, as for 1.0. */
 void qsf_config_set_quality(QSFConfig*, float quality);

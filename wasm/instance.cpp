@@ -29,7 +29,7 @@ Status Instance::open(std::uint64_t budget, std::uint64_t file_size, bool vouche
     options.guess_source = GuessSource::host;
     options.draft_bytes = draft_->opening_->budget();
   }
-  const bool needs_guesses = draft_ != nullptr || options.guess_by_layers;
+  const bool needs_guesses = draft_ != nullptr || options.guess_by_layers || options.guess_by_head;
   if (needs_guesses && options.guesses == 0) options.guesses = kUsualGuesses;
   return begin(budget, file_size, options);
 }

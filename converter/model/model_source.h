@@ -28,7 +28,8 @@ namespace qsf::convert {
 struct ModelConfig {
   std::string name;  // for people
   std::uint32_t n_layers = 0;
-  std::uint32_t n_guessing = 0;  // layers after these that guess further tokens, which are left out
+  std::uint32_t n_guessing = 0;  // layers after these that guess further tokens
+  bool guess_layer = false;      // the first of those is kept
   std::uint32_t dim = 0;
   std::uint32_t n_heads = 0;
   std::uint32_t n_kv_heads = 0;
@@ -47,6 +48,9 @@ struct ModelConfig {
   double score_factor = 1;                 // factor of scores, for recipes with yarn_scores
   std::vector<float> rope_divisors;        // [rope_dims / 2] divisors of RoPE's inverse frequencies; empty: ones
   Activation activation = Activation::silu;
+
+  /// Returns the number of layers, with the one that guesses.
+  std::uint32_t all_layers() const { return n_layers + (guess_layer ? 1 : 0); }
 };
 
 /// A way to read rows, and the runs of bytes that it reads, if they are known.

@@ -46,7 +46,7 @@ Header header_of(const LoadedModel& model) {
   const ModelConfig& c = model.config;
   Header h;
   h.arch = model.recipe->arch;
-  h.n_layers = c.n_layers;
+  h.n_layers = c.all_layers();
   h.dim = c.dim;
   h.n_heads = c.n_heads;
   h.n_kv_heads = c.n_kv_heads;
@@ -101,14 +101,14 @@ Result<Layers> layers_of(const LoadedModel& model, Header& header) {
   out.usual.window = every.window;
   for (const LayerException& exception : rules.exceptions) {
     for (const std::uint32_t layer : exception.layers) {
-      if (layer < header.n_layers) continue;
+      if (layer < model.config.n_layers + model.config.n_guessing) continue;
       return make_error(ErrorCode::bad_input, "the recipe {:.60} speaks of layer {}, but there are {}",
-                        model.recipe->name, layer, header.n_layers);
+                        model.recipe->name, layer, model.config.n_layers);
     }
   }
   LayerTableBuilder& table = out.table;
   apply_settings(rules.model, table.model);
-  for (std::uint32_t layer = 0; layer < header.n_layers; ++layer) {
+  for (std::uint32_t layer = 0; layer < model.config.n_layers; ++layer) {
     LayerKind kind = every;
     for (const LayerException& exception : rules.exceptions) {
       const bool has = exception.with && has_tensor(model, *exception.with, layer);
@@ -124,7 +124,11 @@ Result<Layers> layers_of(const LoadedModel& model, Header& header) {
     QSF_TRY(in_range(kind));
     table.kinds.push_back(kind);
   }
-  QSF_TRY(as_input(check_layers(table.kinds, table.of_layer, header.dim)));
+  if (model.config.guess_layer) {  // it is like the last one
+    table.model.guess_layer = 1;
+    table.of_layer.push_back(table.of_layer.back());
+  }
+  QSF_TRY(as_input(check_layers(table.view(), header.dim)));
   return out;
 }
 
@@ -178,7 +182,7 @@ struct Frame {
 
   const LayerKind& kind(std::uint32_t stage) const { return kind_of_stage(header, table, stage); }
   Requirement requirement(std::uint32_t stage, Role role, bool tied) const {
-    return requirement_of(*model.recipe, role, {kind(stage), tied, table.model.headless != 0, table.model.score != 0});
+    return requirement_of(*model.recipe, role, role_context(header, table, stage, tied));
   }
 };
 
@@ -407,7 +411,7 @@ Result<FileSpec> plan_file(const LoadedModel& model, const Options& options, Typ
   for (const LoadedTensor& tensor : model.tensors) frame.names.insert(tensor.name);
   const auto window = std::make_shared<TurnedWindow>();
   QSF_LET(placed, place_all(frame, window));
-  const std::pair head{config.n_layers + 1, Role::head};
+  const std::pair head{out.header.n_layers + 1, Role::head};
   const bool tied = frame.table.model.headless == 0 && config.tied.value_or(!placed.contains(head));
   if (tied) placed.erase(head);
   QSF_TRY(check_complete(frame, placed, tied));

@@ -42,6 +42,7 @@ Result<Targets> targets_of(const LoadedModel& model) {
   for (const TensorSpec& tensor : file.tensors) {
     const RoleRule& rule = rule_of(tensor.role);
     if (!rule.matrix || is_router(tensor.role)) continue;
+    if (tensor.stage == guess_stage(file.header, table.model)) continue;  // no program observes it
     const std::uint32_t n_experts = kind_of_stage(file.header, table, tensor.stage).n_experts;
     out[{tensor.stage, tensor.role}] = {tensor.cols, of_experts(rule) ? n_experts : 1};
   }
@@ -50,7 +51,9 @@ Result<Targets> targets_of(const LoadedModel& model) {
 
 std::uint32_t stage_of(const LoadedModel& model, const TensorUse& place) {
   const RoleScope where = rule_of(place.line->role).scope;
-  return where == RoleScope::embedding ? 0 : where == RoleScope::layer ? place.layer + 1 : model.config.n_layers + 1;
+  return where == RoleScope::embedding ? 0
+         : where == RoleScope::layer   ? place.layer + 1
+                                       : model.config.all_layers() + 1;
 }
 
 /// Checks that all matrices of layers have data. llama-imatrix does not observe those of the embedding and the head.

@@ -77,6 +77,10 @@ std::vector<TensorName> usual_names() {
       {Role::ffn_gate, {"model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"}},
       {Role::ffn_up, {"model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"}},
       {Role::ffn_down, {"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"}},
+      {Role::guess_token_norm, {"model.layers.{}.enorm.weight", "blk.{}.nextn.enorm.weight"}},
+      {Role::guess_state_norm, {"model.layers.{}.hnorm.weight", "blk.{}.nextn.hnorm.weight"}},
+      {Role::guess_join, {"model.layers.{}.eh_proj.weight", "blk.{}.nextn.eh_proj.weight"}},
+      {Role::guess_norm, {"model.layers.{}.shared_head.norm.weight", "blk.{}.nextn.shared_head_norm.weight"}},
       {Role::final_norm, {"model.norm.weight", "output_norm.weight"}},
       {Role::head, {"lm_head.weight", "output.weight"}},
       {Role::dense, {"dense", "dense"}},  // made from the source's matrices; see dense.h

@@ -22,6 +22,7 @@ inline constexpr std::string_view kQuantization = "general.quantization_version"
 
 // Keys after the architecture's name and a point.
 inline constexpr std::string_view kNormEpsilon = "attention.layer_norm_rms_epsilon";
+inline constexpr std::string_view kGuessingLayers = "nextn_predict_layers";
 inline constexpr std::string_view kValueLength = "attention.value_length";
 inline constexpr std::string_view kWindow = "attention.sliding_window";
 inline constexpr std::string_view kWindowPattern = "attention.sliding_window_pattern";

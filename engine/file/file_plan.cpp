@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "file/common_format.h"
 #include "file/encode.h"
 #include "file/fields.h"
 #include "qsf/base/align.h"

@@ -148,6 +148,20 @@ Status check_same(std::span<const LayerKind> kinds, std::span<const std::uint8_t
   return {};
 }
 
+/// Checks that the last layer can guess tokens: it has one input, and keys and values of its own.
+Status check_guess_layer(const LayerTable& table, std::uint32_t dim) {
+  if (table.model.guess_layer == 0) return {};
+  const std::size_t n_layers = table.of_layer.size();
+  if (n_layers < 2) return make_error(ErrorCode::bad_section, "guess_layer is 1, but there is one layer");
+  const LayerKind& kind = table.kind(static_cast<std::uint32_t>(n_layers - 1));
+  const bool keeps = (kind.attends() && kind.kv_from == 0) || kind.mixer == Mixer::latent;
+  const bool is_plain = kind.streams == 0 && kind.layer_input == 0 && !kind.has_state() && kind.bidirectional == 0;
+  if (keeps && is_plain && table.model.headless == 0 && std::uint64_t{2} * dim <= kMaxDim) return {};
+  return make_error(ErrorCode::unsupported,
+                    "guess_layer is 1, and the last layer cannot guess: it needs a head, "
+                    "keys and values of its own, no state and no second input");
+}
+
 }  // namespace
 
 Status check_agreement(const LayerKind& kind) {
@@ -180,7 +194,9 @@ Status check_agreement(const LayerKind& kind) {
   return {};
 }
 
-Status check_layers(std::span<const LayerKind> kinds, std::span<const std::uint8_t> of_layer, std::uint32_t dim) {
+Status check_layers(const LayerTable& table, std::uint32_t dim) {
+  const auto& [model, kinds, of_layer] = table;
+  QSF_TRY(check_guess_layer(table, dim));
   QSF_TRY(check_same(kinds, of_layer, "layer_input", &LayerKind::layer_input));
   QSF_TRY(check_same(kinds, of_layer, "streams", &LayerKind::streams));
   const std::uint32_t streams = kinds[of_layer[0]].streams;

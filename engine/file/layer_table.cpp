@@ -227,7 +227,7 @@ Result<ModelKind> read_layer_table(const Header& header, std::span<const std::by
     }
   }
   for (const LayerKind& kind : kinds) QSF_TRY(check_kind(kind));
-  QSF_TRY(check_layers(kinds, of_layer, header.dim));
+  QSF_TRY(check_layers({model, kinds, of_layer}, header.dim));
   return model;
 }
 

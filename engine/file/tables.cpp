@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bitset>
 
+#include "file/common_format.h"
 #include "file/fields.h"
 #include "qsf/base/align.h"
 #include "qsf/base/checksum.h"
@@ -291,8 +292,7 @@ Status TableWalk::check_matrix(std::size_t t, std::size_t first, std::size_t las
 }
 
 Status TableWalk::check_roles(std::uint32_t stage, const std::bitset<kRoles>& present) const {
-  const RoleContext context{kind_of_stage(header, table, stage), (header.flags & kFlagTied) != 0,
-                            table.model.headless != 0, table.model.score != 0};
+  const RoleContext context = role_context(header, table, stage, (header.flags & kFlagTied) != 0);
   for (std::size_t i = 0; i < kRoles; ++i) {
     const RoleRule& rule = kRoleRules[i];
     if (rule.scope != scope_of(header, stage)) continue;

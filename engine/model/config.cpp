@@ -4,6 +4,7 @@
 
 #include "qsf/base/try.h"
 #include "qsf/file/reader.h"
+#include "qsf/file/roles.h"
 
 namespace qsf {
 namespace {
@@ -33,7 +34,8 @@ Status add_ends(std::string_view text, Config& c) {
 Result<Config> read_config(const Header& h, std::span<const std::byte> meta, const LayerTable& table,
                            std::span<const float> rope_divisors) {
   Config c;
-  c.n_layers = h.n_layers;
+  c.guess_stage = guess_stage(h, table.model);
+  c.n_layers = h.n_layers - table.model.guess_layer;
   c.dim = h.dim;
   c.vocab_size = h.vocab_size;
   c.max_seq_len = h.max_seq_len;

@@ -13,7 +13,8 @@
 namespace qsf {
 
 struct Config {
-  std::uint32_t n_layers = 0;
+  std::uint32_t n_layers = 0;     // that compute a text
+  std::uint32_t guess_stage = 0;  // of the layer after these that guesses tokens; 0: none does
   std::uint32_t dim = 0;
   std::uint32_t vocab_size = 0;
   std::uint32_t max_seq_len = 0;
@@ -24,6 +25,7 @@ struct Config {
   LayerTable table;
   std::span<const float> rope_divisors;  // [dims / 2], or [2, dims / 2] with long_rope_from; or empty
 
+  std::uint32_t head_stage() const { return std::max(n_layers, guess_stage) + 1; }
   bool is_end(std::uint32_t token) const {
     return std::find(ends.begin(), ends.begin() + n_ends, token) != ends.begin() + n_ends;
   }

@@ -14,6 +14,7 @@ namespace {
 template <class Body>
 void for_each_product(const Program& program, Body body) {
   for (std::uint32_t stage = 0; stage <= program.head_stage(); ++stage) {
+    if (stage != 0 && stage == program.guess_stage()) continue;  // of no text
     Buf last = Buf::none;
     for (const Op& op : program.of_stage(stage).ops) {
       if (op.row->chooses) {

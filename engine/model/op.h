@@ -49,6 +49,8 @@ enum class Buf : std::uint8_t {
   v2,            // the same as v; of latent attention [n_heads, latent_value_dim]
   streams,       // [streams - 1, dim]: the streams other than x
   predicted,     // [dim]: x before the layer
+  hidden,        // [dim]: the last hidden states, for the layer that guesses tokens
+  joined,        // [2 * dim]: the norms of a token's embedding and of the hidden state before it
   none
 };
 inline constexpr std::size_t kBufs = static_cast<std::size_t>(Buf::none);
@@ -152,5 +154,6 @@ extern const OpRow op_add_to_streams;
 extern const OpRow op_level_streams;
 extern const OpRow op_join_streams;
 extern const OpRow op_score;
+extern const OpRow op_join;
 
 }  // namespace qsf

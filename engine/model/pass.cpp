@@ -8,7 +8,7 @@
 namespace qsf {
 
 Status Pass::init(Arena& arena, const ModelView& model, const ModelMemory& memory, const Machine& machine,
-                  const Plan& plan, std::uint32_t logits_rows) {
+                  const Plan& plan, std::uint32_t logits_rows, bool keeps_hidden) {
   const Program& program = model.program;
   config_ = &model.config;
   weights_ = &model.weights;
@@ -18,8 +18,11 @@ Status Pass::init(Arena& arena, const ModelView& model, const ModelMemory& memor
   kernels_ = &machine.kernels;
   workers_ = machine.workers;
   chunk_ = plan.chunk;
+  keeps_hidden_ = keeps_hidden;
   for (std::size_t i = 0; i < kBufs; ++i) {
-    const bool logits = i == static_cast<std::size_t>(Buf::logits);
+    const auto buf = static_cast<Buf>(i);
+    if ((buf == Buf::hidden || buf == Buf::joined) && !keeps_hidden) continue;
+    const bool logits = buf == Buf::logits;
     QSF_TRY(arena.take(bufs_[i], std::uint64_t{logits ? logits_rows : chunk_} * program.widths()[i],
                        logits ? Region::logits : Region::activations));
   }
@@ -49,6 +52,16 @@ Status Pass::init(Arena& arena, const ModelView& model, const ModelMemory& memor
 }
 
 void Pass::begin(std::span<const Column> columns, std::uint32_t layers) {
+  guesses_ = false;
+  begin(columns, 1, layers);
+}
+
+void Pass::begin_guesses(std::span<const Column> columns) {
+  guesses_ = true;
+  begin(columns, config_->guess_stage, config_->guess_stage);
+}
+
+void Pass::begin(std::span<const Column> columns, std::uint32_t first, std::uint32_t last) {
   columns_ = columns;
   n_ = static_cast<std::uint32_t>(columns.size());
   n_logits_ = static_cast<std::uint32_t>(std::ranges::count(columns, true, &Column::wants_logits));
@@ -58,8 +71,12 @@ void Pass::begin(std::span<const Column> columns, std::uint32_t layers) {
   quantized_ = Buf::none;
   for (const Column& c : columns) memory_->write(c.sequence, c.position + 1);
   const std::uint32_t head = program_->head_stage();
-  last_layer_ = layers;
-  ranges_ = {program_->range(0, layers + 1), program_->range(head, n_logits_ > 0 ? head + 1 : head)};
+  first_layer_ = first;
+  last_layer_ = last;
+  const std::uint32_t end = n_logits_ > 0 ? head + 1 : head;
+  // The layer that guesses is the one in front of the head.
+  ranges_ = guesses_ ? std::array{program_->range(0, 1), program_->range(first, end)}
+                     : std::array{program_->range(0, last + 1), program_->range(head, end)};
   streamer_->begin_pass(ranges_);
 
   const std::span<const RopeTable> ropes = program_->ropes();
@@ -126,6 +143,13 @@ void Pass::gather_outputs() {
   n_ = n;
 }
 
+/// Keeps the last hidden states of all columns. The first op of the head is the norm that makes them.
+void Pass::keep_hidden() {
+  Op norm = program().ops.front();
+  norm.out = Buf::hidden;
+  norm.row->step(*this, norm);
+}
+
 /// Prepares the stage. Returns false while its vectors are being read.
 bool Pass::enter_stage() {
   const auto there = [&](std::uint32_t stage) {
@@ -140,7 +164,10 @@ bool Pass::enter_stage() {
   // Otherwise the reads would show which pinned experts a text selects first.
   if (stage_ == 0 && sweeps() && !streamer_->preload(Streamer::Pinned::chosen)) return false;
   if (!there(stage_) || (early && !there(program_->head_stage()))) return false;
-  if (stage_ == program_->head_stage()) gather_outputs();
+  if (stage_ == program_->head_stage()) {
+    if (keeps_hidden_) keep_hidden();
+    gather_outputs();
+  }
   quantized_ = Buf::none;
   observer_.enter(stage_, at(Buf::x, 0), at(Buf::streams, 0), n_);
   return true;
@@ -153,7 +180,7 @@ Advance Pass::advance() {
     if (!enter_stage()) return Advance::blocked;
     entered_ = true;
   }
-  if (op_ < program.ops.size()) {
+  if (op_ < program.ops.size() && n_ > 0) {
     const Op& op = program.ops[op_];
     work_ = op.row->work;
     const Advance advance = op.row->step(*this, op);
@@ -166,8 +193,8 @@ Advance Pass::advance() {
   observer_.leave(stage_, at(Buf::x, 0), at(Buf::streams, 0), n_);
   op_ = 0;
   entered_ = false;
-  stage_ = stage_ == last_layer_ ? program_->head_stage() : stage_ + 1;
-  const std::uint32_t end = program_->head_stage() + (n_logits_ + n_hidden_ > 0 ? 1 : 0);
+  stage_ = stage_ == last_layer_ ? program_->head_stage() : stage_ == 0 ? first_layer_ : stage_ + 1;
+  const std::uint32_t end = program_->head_stage() + (n_logits_ + n_hidden_ > 0 || keeps_hidden_ ? 1 : 0);
   return stage_ < end ? Advance::working : Advance::done;
 }
 

@@ -35,6 +35,8 @@ struct Column {
   bool wants_logits = false;
   bool wants_hidden = false;  // its last hidden state, after the final norm; excludes logits
   bool second = false;        // it is of the second text of a pair
+  // In a pass that guesses: the row of the hidden state of the token before this one, of the pass before.
+  std::uint32_t hidden_row = 0;
 };
 
 /// The model that a pass computes.
@@ -58,10 +60,11 @@ struct Machine {
 
 class Pass {
  public:
-  /// Takes memory for plan.chunk columns and `logits_rows` rows of logits; fails with out_of_memory. All parts must
-  /// outlive this object, except the workers, which are copied.
+  /// Takes memory for plan.chunk columns and `logits_rows` rows of logits; fails with out_of_memory. With
+  /// `keeps_hidden` each pass keeps the last hidden states of its columns, for begin_guesses(). All parts must outlive
+  /// this object, except the workers, which are copied.
   Status init(Arena& arena, const ModelView& model, const ModelMemory& memory, const Machine& machine, const Plan& plan,
-              std::uint32_t logits_rows);
+              std::uint32_t logits_rows, bool keeps_hidden = false);
   /// Takes memory for an observer, which sums from now on.
   Status observe(Arena& arena, Observe what, const ObservedRoom& room) {
     return observer_.init(arena, what, *program_, *weights_, {config_->n_layers, config_->dim, chunk_}, room);
@@ -73,6 +76,9 @@ class Pass {
   /// output.
   void begin(std::span<const Column> columns, std::uint32_t layers);
   void begin(std::span<const Column> columns) { begin(columns, config_->n_layers); }
+  /// Begins a pass of the layer that guesses. A column has the token after its position, and the row of the position's
+  /// hidden state in the pass before, whose states this pass replaces. Logits are of the token after that.
+  void begin_guesses(std::span<const Column> columns);
   /// Does one piece of the pass. Returns blocked if it waits for a segment.
   Advance advance();
   /// Returns the work that the last advance() did, or could not do because it was blocked.
@@ -119,8 +125,11 @@ class Pass {
   std::uint32_t n() const { return n_; }
   /// Limits the rest of the stage to columns that want logits.
   void keep_logits() { n_ = n_logits_; }
-  /// Returns the weight or bias of an op, which always exists.
-  const TensorEntry& tensor(Role role) const { return *weights_->find(program_->stage_of(role, stage_), role); }
+  /// Returns the weight or bias of an op, which always exists. A pass that guesses has a last norm of its own.
+  const TensorEntry& tensor(Role role) const {
+    if (guesses_ && role == Role::final_norm) return *weights_->find(last_layer_, Role::guess_norm);
+    return *weights_->find(program_->stage_of(role, stage_), role);
+  }
   /// Returns scratch memory for a row, [dim]. The first vector() writes to the same memory.
   float* row() { return vectors_[0].data(); }
   /// Returns a vector as floats, [cols], valid until the next call with the same `which` (0 or 1).
@@ -184,6 +193,8 @@ class Pass {
   void round(const float* x, std::uint32_t stride, std::uint32_t cols, std::uint32_t n);
   void gather(Buf buf, Buf room);
   void gather_outputs();
+  void begin(std::span<const Column> columns, std::uint32_t first, std::uint32_t last);
+  void keep_hidden();
 
   const Config* config_ = nullptr;
   const Weights* weights_ = nullptr;
@@ -209,7 +220,9 @@ class Pass {
   std::span<const Column> columns_;
   std::array<ScheduleRange, 2> ranges_;
   std::uint32_t n_ = 0, n_logits_ = 0, n_hidden_ = 0;
-  std::uint32_t last_layer_ = 0;  // stage of the last layer
+  std::uint32_t first_layer_ = 1, last_layer_ = 0;  // stages of the first and the last layer
+  bool keeps_hidden_ = false;
+  bool guesses_ = false;  // the pass is one of the layer that guesses
   std::uint32_t stage_ = 0, op_ = 0, item_ = 0;
   bool entered_ = false;
   Work work_ = Work::embed;

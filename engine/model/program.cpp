@@ -48,7 +48,7 @@ void Builder::emit(const Op& op) {
 void Builder::set_width(Buf buf, std::uint32_t width) { program_.widths[index_of(buf)] = width; }
 
 void Builder::norm(Role weight, Role bias, Buf in, Buf out, float epsilon) {
-  const float of_head = stage_ == config_.n_layers + 1 ? config_.table.model.final_epsilon : 0;
+  const float of_head = stage_ == config_.head_stage() ? config_.table.model.final_epsilon : 0;
   Op op{.row = kind().norm == Norm::rms_norm ? &op_rms_norm : &op_layer_norm,
         .in = in,
         .out = out,
@@ -262,6 +262,7 @@ void Builder::post(Role norm_role, Role bias, Buf made, float stream_scale) {
 
 void Builder::layer() {
   set_width(Buf::x, config_.dim);
+  if (stage_ == config_.guess_stage) guess_input();
   if (kind().streams != 0) streams(op_predict, Role::stream_predict);
   blocks();
   if (kind().streams != 0) streams(op_correct, Role::stream_correct);
@@ -331,6 +332,7 @@ void Builder::head() {
     emit({.row = &op_level_streams, .out = Buf::gate});
     emit({.row = &op_join_streams, .in = Buf::gate, .out = Buf::x});
   }
+  if (config_.guess_stage != 0) set_width(Buf::hidden, config_.dim);
   if (has(Role::final_norm)) norm(Role::final_norm, Role::final_norm_bias, Buf::x, Buf::normed);
   if (config_.table.model.headless != 0) {
     const Buf last = has(Role::final_norm) ? Buf::normed : Buf::x;

@@ -15,7 +15,7 @@
 
 namespace qsf {
 
-/// The ops of one kind of stage. Stage 0 is the embedding, stage n_layers + 1 the head.
+/// The ops of one kind of stage. Stage 0 is the embedding, the last one the head.
 struct StageProgram {
   static constexpr std::size_t kArenaBytes = 80 + kBufs * sizeof(std::uint32_t);
   const LayerKind* kind = nullptr;
@@ -55,6 +55,8 @@ class Program {
 
   const StageProgram& of_stage(std::uint32_t stage) const { return programs_[of_stage_[stage]]; }
   std::uint32_t head_stage() const { return static_cast<std::uint32_t>(of_stage_.size() - 1); }
+  /// Returns the stage of the layer that guesses tokens; 0 if none does.
+  std::uint32_t guess_stage() const { return config_->guess_stage; }
   /// Returns the stage that has a tensor which `stage` uses.
   std::uint32_t stage_of(Role role, std::uint32_t stage) const {
     const RoleScope place = rule_of(role).scope;
@@ -93,12 +95,12 @@ class Program {
   const Config* config_ = nullptr;
   const Weights* weights_ = nullptr;
   std::span<StageProgram> programs_;
-  std::span<std::uint16_t> of_stage_;  // [n_layers + 2] by stage, index in programs_
+  std::span<std::uint16_t> of_stage_;  // [stages], index in programs_
   std::array<std::uint32_t, kBufs> widths_{};
   std::uint32_t widest_input_ = 0, longest_vector_ = 0;
   std::span<RopeTable> ropes_;
   std::span<std::uint32_t> schedule_;
-  std::span<std::uint32_t> starts_;  // [n_layers + 3]: start of each stage in the schedule, and its end
+  std::span<std::uint32_t> starts_;  // [stages + 1]: start of each stage in the schedule, and its end
   std::span<ScheduleRange> chosen_;
   std::array<ScheduleRange, 3> swept_{};  // of tokens, positions and layers' inputs
   std::uint32_t n_swept_ = 0;
@@ -149,7 +151,7 @@ class Builder {
  private:
   std::uint32_t stage_of(Role role) const {
     const RoleScope place = rule_of(role).scope;
-    return place == RoleScope::embedding ? 0 : place == RoleScope::final ? config_.n_layers + 1 : stage_;
+    return place == RoleScope::embedding ? 0 : place == RoleScope::final ? config_.head_stage() : stage_;
   }
   void use(Op& op, Role weight, Role bias);
   void activate(Buf gate, Buf up);
@@ -163,6 +165,7 @@ class Builder {
   void layer_input();
   void streams(const OpRow& row, Role factors);
   void laurel(Buf in, Buf out);
+  void guess_input();
   void post(Role norm, Role bias, Buf out, float stream_scale);
   void score(Buf last);
 

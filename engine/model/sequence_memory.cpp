@@ -10,7 +10,7 @@ namespace qsf {
 
 Status SequenceMemory::init(Arena& arena, const Program& program, std::uint32_t dim, KvType type,
                             std::uint32_t n_sequences, std::uint32_t max_seq_len, std::uint32_t chunk,
-                            const KvPolicy& policy) {
+                            const KvPolicy& policy, bool guesses) {
   type_ = type;
   program_ = &program;
   n_stages_ = program.head_stage() + 1;
@@ -18,6 +18,7 @@ Status SequenceMemory::init(Arena& arena, const Program& program, std::uint32_t 
   max_seq_len_ = max_seq_len;
   chunk_ = chunk;
   policy_ = policy;
+  guesses_ = guesses;
   set_ = 0;
   const std::uint32_t sets = policy.window == 0 ? 1 : 2;  // the other one for shrink()
   QSF_TRY(arena.take(rings_, std::uint64_t{sets} * 2 * n_stages_, Region::tables));
@@ -29,6 +30,7 @@ Status SequenceMemory::init(Arena& arena, const Program& program, std::uint32_t 
   QSF_TRY(arena.take(standings_, n_sequences, Region::tables));
   shared_ = n_sequences * sequence_bytes_;
   QSF_TRY(arena.take(memory_, shared_ + sizes.shared, Region::kv_cache));
+  if (guesses && !arena.is_dry()) std::ranges::fill(memory_, std::byte{0});
   return arena.take(states_, n_sequences * kSlots * slot_floats_, Region::kv_cache);
 }
 
@@ -37,7 +39,8 @@ SequenceMemory::Sizes SequenceMemory::lay_out(const KvPolicy& policy, std::span<
   const KvForms forms = forms_of(type_);
   const auto need_of = [&](std::uint32_t s) {
     const LayerKind& kind = *program_->of_stage(s).kind;
-    return mixer_row(kind.mixer).memory(kind, dim_);
+    const bool is_idle = s == program_->guess_stage() && !guesses_;
+    return is_idle ? MemoryNeed{} : mixer_row(kind.mixer).memory(kind, dim_);
   };
   std::bitset<kMaxLayers + 1> seen_by_others;
   for (std::uint32_t s = 1; s + 1 < n_stages_; ++s) {
@@ -110,6 +113,7 @@ SequenceMemory::Sizes SequenceMemory::lay_out(const KvPolicy& policy, std::span<
     for (const auto& [of, place] : {std::pair(ring, s), std::pair(exact, n_stages_ + s)}) {
       rings[place] = owner == s ? of : rings[place - s + owner];
       rings[place].own = owner == s;
+      rings[place].saved = owner == s && s != program_->guess_stage();
     }
   }
   sizes.sequence_bytes = align_up(sizes.sequence_bytes);
@@ -211,7 +215,7 @@ std::uint64_t SequenceMemory::position_bytes(const Snapshot& snapshot) const {
   std::uint64_t bytes = 0;
   for (const Ring& ring : rings()) {
     const std::uint32_t first = ring.first(snapshot.from);
-    const std::uint32_t n = ring.own ? ring.kept(snapshot.from) + snapshot.position - first : 0;
+    const std::uint32_t n = ring.saved ? ring.kept(snapshot.from) + snapshot.position - first : 0;
     bytes += n * ring.bytes();
   }
   return bytes;
@@ -219,7 +223,7 @@ std::uint64_t SequenceMemory::position_bytes(const Snapshot& snapshot) const {
 
 std::uint64_t SequenceMemory::state_bytes(const Snapshot& snapshot) const {
   std::uint64_t floats = 0;
-  for (const Ring& ring : rings()) floats += ring.own ? ring.state_floats : 0;
+  for (const Ring& ring : rings()) floats += ring.saved ? ring.state_floats : 0;
   return floats * sizeof(float) * ((snapshot.position != 0 ? 1 : 0) + (snapshot.checkpoint != 0 ? 1 : 0));
 }
 
@@ -269,7 +273,7 @@ MemoryPieces::Piece MemoryPieces::next_positions() {
     const SequenceMemory::Ring& ring = rings[stage_];
     const std::uint32_t first = ring.first(snapshot_.from), kept = ring.kept(snapshot_.from);
     const std::uint32_t n = kept + snapshot_.position - first, in_turn = ring.capacity - ring.first_kept;
-    if (!ring.own || n == 0) continue;
+    if (!ring.saved || n == 0) continue;
     for (; head_ < ring.rows(); ++head_, done_ = 0) {
       if (done_ == n) continue;
       const std::uint32_t at = done_ < kept ? done_ : first - kept + done_, left = n - done_;
@@ -297,7 +301,7 @@ MemoryPieces::Piece MemoryPieces::next_state(std::uint8_t slot) {
   const std::span<const SequenceMemory::Ring> rings = memory_->rings_of(sequence_);
   while (stage_ < rings.size()) {
     const SequenceMemory::Ring& ring = rings[stage_++];
-    if (!ring.own || ring.state_floats == 0) continue;
+    if (!ring.saved || ring.state_floats == 0) continue;
     float* const state = memory_->slot(sequence_, slot) + ring.state;
     return {reinterpret_cast<std::byte*>(state), static_cast<std::size_t>(ring.state_floats) * sizeof(float)};
   }

@@ -118,9 +118,12 @@ class MemoryPieces {
 
 class SequenceMemory {
  public:
-  /// Takes the memory from `arena`; fails with out_of_memory. `chunk` is the most columns of a pass.
+  /// Takes the memory from `arena`; fails with out_of_memory. `chunk` is the most columns of a pass. With `guesses`,
+  /// the layer that guesses has memory too. Snapshots do not have it, so that they are the same without. At positions
+  /// which that layer has not computed, it has zeros or the keys and values of an earlier text.
   Status init(Arena& arena, const Program& program, std::uint32_t dim, KvType type, std::uint32_t n_sequences,
-              std::uint32_t max_seq_len, std::uint32_t chunk = kTogether, const KvPolicy& policy = {});
+              std::uint32_t max_seq_len, std::uint32_t chunk = kTogether, const KvPolicy& policy = {},
+              bool guesses = false);
 
   KvType type() const { return type_; }
   KvMemory kv(std::uint32_t sequence, std::uint32_t stage) const { return memory(sequence, rings_of(sequence)[stage]); }
@@ -185,6 +188,7 @@ class SequenceMemory {
     std::uint32_t sees;        // positions that a token sees in any plan; 0: all
     std::uint32_t sees_first;  // and first positions in addition
     bool own;                  // no other layer's
+    bool saved;                // own, and a part of snapshots
     std::uint64_t state;       // offset in a slot's floats
     std::uint64_t state_floats;
 
@@ -242,6 +246,7 @@ class SequenceMemory {
   std::array<std::uint64_t, 2> used_{};  // bytes of a sequence with each set of rings
   const Program* program_ = nullptr;
   std::uint32_t n_stages_ = 0, dim_ = 0, max_seq_len_ = 0, chunk_ = 0;
+  bool guesses_ = false;  // the layer that guesses has memory
   KvPolicy policy_;
   KvType type_ = KvType::f16;
   std::uint8_t set_ = 0;

@@ -12,7 +12,7 @@ constexpr std::size_t kLongest = 32;
 
 std::uint32_t Guesser::guess(std::span<const std::uint32_t> tokens, std::span<std::uint32_t> out) const {
   using Guess = std::uint32_t (Guesser::*)(std::span<const std::uint32_t>, std::span<std::uint32_t>) const;
-  static constexpr Guess kSources[] = {&Guesser::repeat, &Guesser::given,
+  static constexpr Guess kSources[] = {&Guesser::repeat, &Guesser::given, &Guesser::given,
                                        &Guesser::given};  // in the order of GuessSource
   const std::size_t n = std::min<std::size_t>(out.size(), limit_);
   return n == 0 ? 0 : (this->*kSources[static_cast<std::size_t>(source_)])(tokens, out.first(n));

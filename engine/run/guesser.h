@@ -21,6 +21,7 @@ class Guesser {
     n_given_ = 0;
     given_after_ = 0;
   }
+  GuessSource source() const { return source_; }
   /// Returns the number of tokens that a source could give for a text of `n_tokens`: 0 for any other source than
   /// begin()'s, and once the host has given them.
   std::uint32_t wanted(GuessSource from, std::size_t n_tokens) const {

@@ -18,15 +18,16 @@ Status Planned::init(Arena& arena, const Model& model, const OpenOptions& opened
   const Program& program = model.program;
   QSF_TRY(streamer.init(arena, model.tables, by, pinned, program.schedule(), program.chosen(),
                         {.recheck = opened.recheck, .vouched = opened.vouched}, opened.mapped));
-  QSF_TRY(
-      memory.init(arena, program, config.dim, by.kv, opened.sequences, by.max_seq_len, by.chunk, policy_of(opened)));
+  QSF_TRY(memory.init(arena, program, config.dim, by.kv, opened.sequences, by.max_seq_len, by.chunk, policy_of(opened),
+                      opened.guess_by_head));
   static_assert(kMostGuesses < kTogether);
   // A recurrence cannot go back over wrong guesses, nor can a choice.
   guesses = memory.has_states() || memory.chooses() ? 0 : std::min(opened.guesses, by.chunk - 1);
+  guesses_by_head = guesses != 0 && opened.guess_by_head;
   guess_layers = guesses != 0 && opened.guess_by_layers ? opened.guess_layers : 0;
   const std::uint32_t rows = opened.all_logits ? by.chunk : std::min(by.chunk, opened.sequences * (1 + guesses));
   QSF_TRY(pass.init(arena, {config, model.weights, program}, {streamer, memory}, {*model.kernels, opened.workers}, by,
-                    rows));
+                    rows, opened.guess_by_head));
   std::span<float> row;
   QSF_TRY(arena.take(row, opened.logprobs ? config.vocab_size : 0, Region::logits));
   logprobs.init(row);

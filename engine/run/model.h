@@ -49,6 +49,7 @@ struct Planned {
   std::span<std::uint32_t> prompt_room;  // [max_seq_len], for a prompt that begins a sequence anew
   std::uint32_t guesses = 0;             // most guessed tokens of a sequence in a pass
   std::uint32_t guess_layers = 0;        // first layers that guess them; 0: none do
+  bool guesses_by_head = false;          // the model's own layer guesses them
 
   /// Takes all that memory, for a session with these options. A dry arena and no pins measure a plan. The model must
   /// outlive this object.
@@ -72,6 +73,7 @@ struct Model : Planned {
   ModelHash hash;
   MemoryMap map;
   std::uint64_t weight_bytes = 0;
+  std::uint32_t n_segments = 0;  // that passes use, and of those that stay
   std::uint32_t n_pinned = 0;
   Error warning;                        // about the plan; an empty sentence: none
   std::array<char, 56> longer_chunk{};  // the advice if a chunk that was asked for limits texts
@@ -91,6 +93,12 @@ struct Model : Planned {
     const std::size_t n_begin = begins && begin_token() ? 1 : 0;
     const bool ends = ids.size() > n_begin && ids.back() == eos;
     return expected && !ends ? std::optional(eos) : std::nullopt;
+  }
+  /// Returns who guesses the tokens of a generation.
+  GuessSource guess_source() const {
+    return options.guess_by_layers ? GuessSource::layers
+           : options.guess_by_head ? GuessSource::head
+                                   : options.guess_source;
   }
   std::uint64_t text_bytes(const OpenOptions& opened, std::uint32_t max_seq_len) const;
   /// Returns the ways to make room for more tokens, as part of a sentence.

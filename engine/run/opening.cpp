@@ -183,14 +183,13 @@ Status Opening::plan_memory() {
   }
   QSF_TRY(m.program.init(*arena_, m.config, m.weights, m.options.watched));
   QSF_TRY(check_policy());
-  QSF_TRY(choose_guessing_layers());
+  QSF_TRY(check_guesses());
   for (std::uint32_t i = 0; i < segments_.size(); ++i) {
     needs_[i] = {segment_buffer_bytes(m.tables, i), (segments_[i].flags & kSegmentVectors) != 0,
                  segments_[i].stage == 0};
     needs_[i].read = segments_[i].stored_size;
     needs_[i].computed = segments_[i].raw_size;
     needs_[i].uses = 0;
-    m.weight_bytes += segments_[i].raw_size;
     if (!needs_[i].vectors) largest_ = std::max(largest_, needs_[i].bytes);
   }
   for (const std::uint32_t i : m.program.schedule()) {
@@ -203,13 +202,7 @@ Status Opening::plan_memory() {
       if (need.uses == 1) need.computed = 0;
     }
   }
-  if (m.options.guess_by_layers) {  // passes that guess use these once more
-    const std::uint32_t head = m.program.head_stage();
-    for (const ScheduleRange& range :
-         {m.program.range(1, 1 + m.options.guess_layers), m.program.range(head, head + 1)}) {
-      for (std::uint32_t p = range.begin; p < range.end; ++p) ++needs_[m.program.schedule()[p]].uses;
-    }
-  }
+  count_guesses();
   const auto of_used = [&](std::uint32_t bytes) {
     return static_cast<std::uint32_t>(std::uint64_t{bytes} * m.program.most_used() / m.program.most_experts());
   };
@@ -223,7 +216,12 @@ Status Opening::plan_memory() {
   }
   for (std::uint32_t i = 0; i < segments_.size(); ++i) {
     SegmentNeed& need = needs_[i];
+    m.weight_bytes += need.unused ? 0 : segments_[i].raw_size;
     if (need.lookup) need.read = need.computed = 0;  // one row
+    if (need.unused) {
+      need = {.bytes = 0, .uses = 0, .unused = true};
+      continue;
+    }
     if (stays_in_file(m.tables, i, m.options.mapped)) {
       need.bytes = 0;
       need.lookup = need.chosen = false;
@@ -261,31 +259,57 @@ Status Opening::plan_memory() {
   QSF_LET(plan, make_plan(in, pinned_));
   m.plan = plan;
   m.program.set_context(plan.max_seq_len);
+  m.n_segments = static_cast<std::uint32_t>(std::ranges::count(needs_, false, &SegmentNeed::unused));
   m.n_pinned = static_cast<std::uint32_t>(std::ranges::count(pinned_, true));
   warn();
   QSF_TRY(m.init(*arena_, m, m.options, plan, pinned_));
-  if (!m.options.guess_by_layers || m.guesses != 0) return {};
-  return make_error(ErrorCode::unsupported, "guesses by layers are of no use: {}", no_guesses(plan.chunk));
+  if ((!m.options.guess_by_layers && !m.options.guess_by_head) || m.guesses != 0) return {};
+  return make_error(ErrorCode::unsupported, "guesses by {} are of no use: {}",
+                    m.options.guess_by_head ? "the head" : "layers", no_guesses(plan.chunk));
 }
 
-/// Checks the options of guesses by layers, and sets the number of layers that guess if none was asked for.
-Status Opening::choose_guessing_layers() {
+/// Checks the options of guesses by the model itself, and sets the number of layers that guess if none was asked for.
+Status Opening::check_guesses() {
   OpenOptions& o = model_->options;
-  const std::uint32_t n_layers = model_->config.n_layers;
-  if (!o.guess_by_layers) {
-    if (o.guess_layers == 0) return {};
+  const Config& config = model_->config;
+  if (!o.guess_by_layers && o.guess_layers != 0) {
     return make_error(ErrorCode::bad_argument, "guess_layers is {}, but guess_by_layers is not set", o.guess_layers);
   }
-  if (o.guesses == 0 || o.guess_source != GuessSource::text) {
+  if (!o.guess_by_layers && !o.guess_by_head) return {};
+  const char* const name = o.guess_by_layers ? "guess_by_layers" : "guess_by_head";
+  const bool both = o.guess_by_layers && o.guess_by_head;
+  if (o.guesses == 0 || o.guess_source != GuessSource::text || both) {
     return make_error(ErrorCode::bad_argument,
-                      "guess_by_layers needs guesses, the most tokens to guess, and no other source of them");
+                      "{} needs guesses, the most tokens to guess, and no other source of them", name);
   }
-  if (n_layers < 2 || o.guess_layers >= n_layers) {
+  if (o.guess_by_head) {
+    if (config.guess_stage != 0) return {};
+    return make_error(ErrorCode::unsupported,
+                      "the model has no layer for further tokens, so its head cannot guess (guess_by_head)");
+  }
+  if (config.n_layers < 2 || o.guess_layers >= config.n_layers) {
     return make_error(ErrorCode::bad_argument, "{} layers are to guess (guess_layers), and the model has {}: fewer can",
-                      o.guess_layers, n_layers);
+                      o.guess_layers, config.n_layers);
   }
-  if (o.guess_layers == 0) o.guess_layers = (n_layers + 3) / 4;
+  if (o.guess_layers == 0) o.guess_layers = (config.n_layers + 3) / 4;
   return {};
+}
+
+/// Counts what passes that guess use: the first layers, or the layer that guesses, whose segments are otherwise unused;
+/// and the head.
+void Opening::count_guesses() {
+  const Program& program = model_->program;
+  const OpenOptions& o = model_->options;
+  const auto each = [&](std::uint32_t begin, std::uint32_t end, auto visit) {
+    const ScheduleRange range = program.range(begin, end);
+    for (std::uint32_t p = range.begin; p < range.end; ++p) visit(needs_[program.schedule()[p]]);
+  };
+  const auto use = [](SegmentNeed& need) { ++need.uses; };
+  const std::uint32_t head = program.head_stage(), own = program.guess_stage();
+  if (o.guess_by_layers) each(1, 1 + o.guess_layers, use);
+  if (o.guess_by_layers || o.guess_by_head) each(head, head + 1, use);
+  if (own != 0 && o.guess_by_head) each(own, own + 1, use);  // a pass for each guess
+  if (own != 0 && !o.guess_by_head) each(own, own + 1, [](SegmentNeed& need) { need.unused = true; });
 }
 
 /// Checks that the model has something to evict, and that the policy is exact for it.

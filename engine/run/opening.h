@@ -47,7 +47,8 @@ class Opening {
   Status plan_memory();
   std::uint64_t bytes_of(const Plan& plan, const OpenOptions& options) const;
   Status check_policy() const;
-  Status choose_guessing_layers();
+  Status check_guesses();
+  void count_guesses();
   KvType finest_kv() const;
   void warn();
   void finish();

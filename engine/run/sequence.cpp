@@ -142,7 +142,7 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
   n_prompt_ = n_tokens_ - position_ + n_reused_;
   max_tokens_ = prompt.max_tokens;
   n_generated_ = n_guessed_ = n_right_ = 0;
-  guesser_.begin(model.guesses, model.options.guess_by_layers ? GuessSource::layers : model.options.guess_source);
+  guesser_.begin(model.guesses, model.guess_source());
   logits_from_ = prompt.all_logits ? prompt.logits_from : kNoLogits;
   hash_logits_ = prompt.hash_logits;
   ignore_eos_ = prompt.ignore_eos;
@@ -195,6 +195,7 @@ void Sequence::begin_anew(Model& model, std::span<const std::uint32_t> prompt, s
     model.memory.copy(best->id_, id_, model.memory.snapshot(best->id_, reused));
     position_ = reused;
   }
+  forget_hidden();
   std::ranges::copy(prompt, room_.begin());
   n_tokens_ = n;
   n_reused_ = position_;
@@ -202,12 +203,14 @@ void Sequence::begin_anew(Model& model, std::span<const std::uint32_t> prompt, s
 
 void Sequence::clear(SequenceMemory& memory) {
   ++changes_;
+  forget_hidden();
   n_tokens_ = 0;
   position_ = memory.rewind(id_, 0);
 }
 
 void Sequence::settle(std::uint32_t n_tokens, std::uint32_t position) {
   ++changes_;
+  forget_hidden();
   n_tokens_ = n_tokens;
   position_ = position;
   n_prompt_ = n_generated_ = n_reused_ = 0;
@@ -217,6 +220,7 @@ void Sequence::settle(std::uint32_t n_tokens, std::uint32_t position) {
 void Sequence::stop(SequenceMemory& memory, End why) {
   if (state_ == State::idle) return;
   ++changes_;
+  forget_hidden();
   n_guesses_ = 0;
   position_ = memory.rewind(id_, position_);
   end_ = why;
@@ -226,6 +230,7 @@ void Sequence::stop(SequenceMemory& memory, End why) {
 Status Sequence::rewind(SequenceMemory& memory, std::uint32_t n) {
   if (n > n_tokens_) return make_error(ErrorCode::bad_argument, "the sequence has {} tokens, not {}", n_tokens_, n);
   ++changes_;
+  forget_hidden();
   n_tokens_ = n;
   position_ = memory.rewind(id_, std::min(position_, n));
   return {};
@@ -252,16 +257,48 @@ void Sequence::give(std::span<const std::uint32_t> guesses) {
   guesser_.give(n_tokens_, n);
 }
 
+/// Returns the column of the last token, known or guessed, whose logits guess the next one; nothing if that many
+/// guesses are not wanted, or the hidden state that a guess follows from is gone.
 std::optional<Column> Sequence::guessing(std::uint32_t most) const {
+  const GuessSource from = guesser_.source();
   const std::uint32_t n = guesser_.n_given(n_tokens_);
-  if (n >= std::min(guesses_wanted(GuessSource::layers), most)) return {};
-  return Column{room_[position_ + n], position_ + n, id_, true, false, false};
+  if (from != GuessSource::layers && from != GuessSource::head) return {};
+  if (n >= std::min(guesses_wanted(from), most)) return {};
+  Column column{room_[position_ + n], position_ + n, id_, true, false, false};
+  if (from == GuessSource::layers) return column;
+  const std::uint32_t of_known = position_ - 1 - kept_from_;  // its hidden state is that of the position before
+  if (position_ == 0 || (n == 0 ? of_known >= n_kept_ : !guess_row_)) return {};
+  --column.position;
+  column.hidden_row = n == 0 ? kept_row_ + of_known : *guess_row_;
+  return column;
 }
 
-void Sequence::add_guess(std::uint32_t token) {
+std::uint32_t Sequence::enter_guesses(std::span<Column> room, std::uint32_t most) {
+  const std::optional<Column> guess = guessing(most);
+  std::uint32_t n = 0;
+  const std::uint32_t end = std::min(kept_from_ + n_kept_, position_);
+  for (std::uint32_t p = kept_from_; p < end && p + 1 < n_tokens_ && n < room.size(); ++p) {
+    room[n++] = {room_[p + 1], p, id_, false, false, false, kept_row_ + (p - kept_from_)};
+  }
+  if (guess && n != 0) n -= room[n - 1].position == guess->position ? 1 : 0;
+  if (guess && n < room.size()) room[n++] = *guess;
+  guessed_at_ = changes_;
+  forget_hidden();
+  return n;
+}
+
+void Sequence::add_guess(std::uint32_t token, std::uint32_t column) {
+  if (guessed_at_ != changes_) return;
   const std::uint32_t n = guesser_.n_given(n_tokens_);
   room_[n_tokens_ + n] = token;
   guesser_.give(n_tokens_, n + 1);
+  guess_row_ = column;
+}
+
+void Sequence::keep_hidden(std::uint32_t column) {
+  kept_from_ = position_;
+  n_kept_ = embeds_ ? 0 : n_columns_ + n_guesses_;
+  kept_row_ = column;
 }
 
 /// Writes guesses after the known tokens, and returns their number.

@@ -72,11 +72,20 @@ class Sequence {
   std::uint32_t guesses_wanted(GuessSource from) const;
   /// Takes the host's guesses, as many as are wanted and up to one that is not in the vocabulary.
   void give(std::span<const std::uint32_t> guesses);
-  /// Returns the column of the last token, known or guessed, whose logits guess the next one by the model's first
-  /// layers; nothing if that many guesses are not wanted. `most` limits their number.
-  std::optional<Column> guessing(std::uint32_t most) const;
-  /// Takes the token that such a column guesses.
-  void add_guess(std::uint32_t token);
+  /// Writes the columns of a pass that guesses into `room` and returns their number. One wants logits if a guess is
+  /// wanted, which `most` limits in number. A pass of the model's own layer also has the known tokens that follow those
+  /// of the last pass.
+  std::uint32_t enter_guesses(std::span<Column> room, std::uint32_t most);
+  /// Takes the token that column `column` of such a pass guesses, unless the sequence has changed since.
+  void add_guess(std::uint32_t token, std::uint32_t column);
+  /// States that the columns which enter() wrote are the pass's from `column` on, and that it keeps their hidden
+  /// states.
+  void keep_hidden(std::uint32_t column);
+  /// States that a pass has replaced the hidden states.
+  void forget_hidden() {
+    n_kept_ = 0;
+    guess_row_ = {};
+  }
   /// Return the rows of the sequence in its pass.
   std::uint32_t n_pass_rows() const { return n_rows_ + n_guesses_; }
   std::uint32_t n_hidden() const { return n_hidden_; }
@@ -109,6 +118,7 @@ class Sequence {
   void finish_score(const Model& model, float score);
   std::uint32_t most_guesses() const;
   std::uint32_t guess(std::uint32_t most);
+  std::optional<Column> guessing(std::uint32_t most) const;
   std::span<float> row(Model& model) const;
   Step choose(Model& model);
   Step settle_token(Model& model);
@@ -135,6 +145,11 @@ class Sequence {
   bool expects_ = false;               // the guesses are those of expected_
   const ExpectedTokens* expected_ = nullptr;
   Guesser guesser_;
+  // The last pass has the hidden states of positions [kept_from_, kept_from_ + n_kept_) from row kept_row_ on, or of
+  // the last guess.
+  std::uint32_t kept_from_ = 0, n_kept_ = 0, kept_row_ = 0;
+  std::optional<std::uint32_t> guess_row_;
+  std::uint32_t guessed_at_ = 0;  // changes_ when the pass that guesses began
   Pooling pooling_ = Pooling::mean;
   Pool pool_;
   std::span<const float> shown_;

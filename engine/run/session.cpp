@@ -295,7 +295,9 @@ bool Session::is_by_text(std::uint32_t segment) const {
   if (!impl_->open || segment >= segments().size()) return false;
   const bool vectors = (segments()[segment].flags & kSegmentVectors) != 0;
   const bool is_early = m.options.watched && m.streamer.is_pinned(segment);  // read before any pass uses it
-  return !vectors && !is_early && !m.streamer.is_in_order(segment);
+  const bool guesses = m.config.guess_stage != 0 && segments()[segment].stage == m.config.guess_stage;
+  const bool is_unused = guesses && !m.options.guess_by_head;
+  return !vectors && !is_early && !is_unused && !m.streamer.is_in_order(segment);
 }
 
 std::span<const float> Session::logits() const {
@@ -374,7 +376,7 @@ Stats Session::stats() const {
   out.model_bytes = s.opening.file_size();
   out.weight_bytes = m.weight_bytes;
   out.pinned_bytes = m.plan.pinned_bytes;
-  out.n_segments = static_cast<std::uint32_t>(m.tables.segments.size());
+  out.n_segments = m.n_segments;
   out.n_pinned = m.n_pinned;
   out.ring_slots = m.plan.ring_slots;
   out.ring_bytes = m.plan.ring_slots * m.plan.slot_bytes;

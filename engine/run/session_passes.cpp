@@ -1,6 +1,6 @@
-// The passes of a session: those of all layers, and those of the first layers, which guess tokens.
+// The passes of a session: those of all layers, and those of the first layers or of the model's own one, which guess
+// tokens.
 #include <algorithm>
-#include <optional>
 
 #include "qsf/base/try.h"
 #include "run/session_impl.h"
@@ -16,13 +16,15 @@ bool Session::Impl::begin_pass() {
   const auto is_decoding = [](const Sequence& s) { return s.state() == Sequence::State::feeding && s.n_unfed() == 1; };
   const auto decoding = static_cast<std::size_t>(std::ranges::count_if(model.sequences, is_decoding));
   std::size_t free = model.columns.size() - std::min(decoding, model.columns.size());  // for guesses
-  if (decoding != 0 && begin_guessing(static_cast<std::uint32_t>(free / decoding))) return true;
+  if (begin_guessing(decoding == 0 ? 0 : static_cast<std::uint32_t>(free / decoding))) return true;
+  for (Sequence& sequence : model.sequences) sequence.forget_hidden();
   for (const bool prompts : {false, true}) {
     for (std::uint32_t i = 0; i < n; ++i) {
       Sequence& sequence = model.sequences[(turn + i) % n];
       if (sequence.state() != Sequence::State::feeding || (sequence.n_unfed() > 1) != prompts) continue;
       const auto guesses = static_cast<std::uint32_t>(std::min<std::size_t>(model.guesses, free));
       const std::uint32_t entered = sequence.enter(model.columns.subspan(n_columns), guesses, rows, hidden);
+      if (model.guesses_by_head && entered != 0) sequence.keep_hidden(n_columns);
       n_columns += entered;
       if (sequence.state() != Sequence::State::passing) continue;
       if (!prompts) free -= entered - 1;
@@ -38,24 +40,24 @@ bool Session::Impl::begin_pass() {
   return true;
 }
 
-/// Begins a pass of the model's first layers, which guesses a token for every sequence that wants one, at most `most`
-/// in front of its next pass. What such a pass writes to a sequence's memory, the next pass writes again.
+/// Begins a pass that guesses a token for every sequence that wants one, at most `most` in front of its next pass. What
+/// a pass of the first layers writes to a sequence's memory, the next pass writes again.
 bool Session::Impl::begin_guessing(std::uint32_t most) {
-  if (model.guess_layers == 0) return false;
+  if (model.guess_layers == 0 && !model.guesses_by_head) return false;
   n_columns = 0;
-  for (const Sequence& sequence : model.sequences) {
-    const std::optional<Column> column = sequence.guessing(most);
-    if (column && n_columns < model.columns.size()) model.columns[n_columns++] = *column;
+  for (Sequence& sequence : model.sequences) {
+    n_columns += sequence.enter_guesses(model.columns.subspan(n_columns), most);
   }
   guesses = n_columns != 0;
   if (guesses) begin(model.guess_layers);
   return guesses;
 }
 
+/// Begins a pass of the first `layers`, or, if that is 0, of the layer that guesses.
 void Session::Impl::begin(std::uint32_t layers) {
   work = Work::embed;
   model.in_pass = model.columns.first(n_columns);
-  model.pass.begin(model.in_pass, layers);
+  layers != 0 ? model.pass.begin(model.in_pass, layers) : model.pass.begin_guesses(model.in_pass);
   in_pass = true;
 }
 
@@ -67,12 +69,12 @@ void Session::Impl::drop_pass() {
 Status Session::Impl::end_pass() {
   if (guesses) {
     const std::uint32_t vocab_size = model.config.vocab_size;
+    const float* row = model.pass.logits().data();
     for (std::uint32_t i = 0; i < n_columns; ++i) {
-      Sequence& sequence = model.sequences[model.columns[i].sequence];
-      const std::optional<Column> still = sequence.guessing(model.guesses);
-      if (!still || still->position != model.columns[i].position || still->token != model.columns[i].token) continue;
-      const float* const row = model.pass.logits().data() + std::size_t{i} * vocab_size;
-      sequence.add_guess(model.kernels->argmax(row, vocab_size));
+      const Column& column = model.columns[i];
+      if (!column.wants_logits) continue;
+      model.sequences[column.sequence].add_guess(model.kernels->argmax(row, vocab_size), i);
+      row += vocab_size;
     }
     drop_pass();
     return {};

@@ -281,10 +281,13 @@ std::uint64_t add_expert_slots(const PlanInput& in, const Weights& w, std::uint6
 std::uint64_t pin_evenly(const PlanInput& in, const Weights& w, const Plan& p, std::uint64_t left,
                          std::span<bool> pinned) {
   const auto bytes = [&](std::size_t i) { return align_up(in.segments[i].bytes); };
-  const auto pins = [&](std::size_t i) { return !pinned[i] && !in.segments[i].lookup && !in.segments[i].chosen; };
+  const auto pins = [&](std::size_t i) {
+    const SegmentNeed& need = in.segments[i];
+    return !pinned[i] && !need.lookup && !need.chosen && !need.unused;
+  };
   std::uint64_t used = 0, target = 0;
   for (std::size_t i = 0; i < in.segments.size(); ++i) {
-    pinned[i] = in.segments[i].vectors || p.ring_slots == 0;
+    pinned[i] = in.segments[i].vectors || (p.ring_slots == 0 && !in.segments[i].unused);
     if (!pins(i) || in.segments[i].uses < 2 || used + bytes(i) > left) continue;
     pinned[i] = true;
     used += bytes(i);

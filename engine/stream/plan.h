@@ -19,6 +19,7 @@ struct SegmentNeed {
   bool lookup = false;      // a pass uses single rows of it only
   bool chosen = false;      // an expert's: used only if a pass selects it
   std::uint8_t uses = 1;    // in a whole pass; each use reads the segment unless it is resident
+  bool unused = false;      // no pass uses it; it takes no memory
   // Bytes of the segment that one token needs on average: as stored, and as the kernels compute with it.
   std::uint32_t read = 0, computed = 0;
 };

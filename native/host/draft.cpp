@@ -34,10 +34,11 @@ Status set_speculation(std::string_view what, std::uint32_t most, HostOptions& o
   const std::string_view name = what.substr(0, colon);
   const std::string_view argument = colon == what.npos ? std::string_view() : what.substr(colon + 1);
   const auto kind = static_cast<std::size_t>(std::ranges::find(kSpeculation, name) - kSpeculation.begin());
-  enum Kind : std::size_t { none, ngram, layers, lowbit };
+  enum Kind : std::size_t { none, ngram, layers, head, lowbit };  // as in kSpeculation
   OpenOptions& open = options.open;
   open.guesses = kind == none ? 0 : most;
   open.guess_by_layers = kind == layers;
+  open.guess_by_head = kind == head;
   open.guess_layers = 0;
   options.draft = options.draft_type = {};
   if (kind == layers && colon != what.npos) {
@@ -48,7 +49,7 @@ Status set_speculation(std::string_view what, std::uint32_t most, HostOptions& o
   } else if (kind == lowbit) {
     options.draft_type = colon == what.npos ? kUsualDraftType : argument;
     if (options.draft_type.empty()) return make_error(ErrorCode::bad_argument, "lowbit: names no type");
-  } else if (kind == none || kind == ngram) {
+  } else if (kind == none || kind == ngram || kind == head) {
     if (colon != what.npos) return make_error(ErrorCode::bad_argument, "{} takes no argument: {:.60}", name, what);
   } else if (kind == kSpeculation.size()) {
     options.draft = what;

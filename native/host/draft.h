@@ -16,10 +16,10 @@
 namespace qsf {
 
 /// The kinds of guessing that have names. Any other text is the place of a draft, as Host::open() takes models.
-inline constexpr std::array<std::string_view, 4> kSpeculation{"none", "ngram", "layers", "lowbit"};
+inline constexpr std::array<std::string_view, 5> kSpeculation{"none", "ngram", "layers", "head", "lowbit"};
 /// Sets the options of guesses by such a text, with at most `most` of them in a pass: "layers" or "layers:N" for the
-/// model's first N, "lowbit" or "lowbit:TYPE" for a draft that is the model itself in a format of fewer bits. Returns
-/// bad_argument for a number that does not exist.
+/// model's first N, "head" for the model's own layer for further tokens, "lowbit" or "lowbit:TYPE" for a draft that is
+/// the model itself in a format of fewer bits. Returns bad_argument for a number that does not exist.
 Status set_speculation(std::string_view what, std::uint32_t most, HostOptions& options);
 
 class Draft {

@@ -32,8 +32,8 @@ namespace {
 void note_watched_experts(const Session& session) {
   const Stats s = session.stats();
   std::uint32_t segment = 0;
-  while (segment < s.n_segments && !session.is_by_text(segment)) ++segment;
-  if (segment == s.n_segments) return;
+  while (segment < session.segments().size() && !session.is_by_text(segment)) ++segment;
+  if (segment == session.segments().size()) return;
   note(make_error(ErrorCode::unsupported,
                   "which experts are read depends on the text, and the server sees them: it may guess parts of the "
                   "text. With --ram-budget {} it sees none of them",

@@ -132,8 +132,8 @@ class Table {
     choice(text("--speculate", w_.speculate,
                 "Guess tokens ahead, which changes no text: " + joined(kSpeculation) +
                     ", or a model; ngram: as after earlier occurrences of the last tokens; layers or layers:N: by the "
-                    "model's first layers; lowbit or lowbit:TYPE: by the model in fewer bits; a model with the same "
-                    "vocabulary: as it would go on",
+                    "model's first layers; head: by its own layer for further tokens; lowbit or lowbit:TYPE: by the "
+                    "model in fewer bits; a model with the same vocabulary: as it would go on",
                 "KIND"),
            kSpeculation);
     number("--guesses", o_.host.open.guesses, "With --speculate: most tokens that are guessed for a pass")

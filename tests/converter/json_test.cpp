@@ -13,6 +13,8 @@
 namespace qsf::test {
 namespace {
 
+using nlohmann::json;
+
 using convert::Json;
 
 Result<Json> parse(const std::string& text) { return convert::parse_json(text, "x.json"); }

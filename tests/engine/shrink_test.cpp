@@ -7,6 +7,7 @@
 #include "engine/reference.h"
 #include "engine/variants.h"
 #include "tests/support/error_of.h"
+#include "tests/support/farthest.h"
 #include "tests/support/saved.h"
 
 namespace qsf::test {

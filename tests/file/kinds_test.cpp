@@ -103,7 +103,7 @@ TEST(Kinds, OfDistancesWindowsAndExperts) {
   other.n_heads = kind.n_heads * 2;
   const LayerKind both[] = {kind, other};
   const std::uint8_t of_layer[] = {0, 1};
-  EXPECT_FALSE(check_layers(both, of_layer, 32));
+  EXPECT_FALSE(check_layers({{}, both, of_layer}, 32));
   kind = usual_kind({});
   kind.window_aligned = 1;
   EXPECT_EQ(refused([](LayerKind&) {}), "window_aligned is of layers with a window that see no later positions");

@@ -26,9 +26,9 @@ class Layers : public ::testing::Test {
   }
   void refused(const char* part_of_sentence, const std::function<void()>& change) {
     const std::vector<LayerKind> kept = kinds_;
-    ASSERT_TRUE(check_layers(kinds_, of_layer_, dim_));
+    ASSERT_TRUE(check_layers({{}, kinds_, of_layer_}, dim_));
     change();
-    const Status status = check_layers(kinds_, of_layer_, dim_);
+    const Status status = check_layers({{}, kinds_, of_layer_}, dim_);
     kinds_ = kept;
     dim_ = 32;
     ASSERT_FALSE(status) << part_of_sentence;
@@ -76,6 +76,45 @@ TEST_F(Layers, AllHaveTheSameStreams) {
     streams(2);
     dim_ = 40;
   });
+}
+
+// The layer that guesses tokens is the last one: what it needs, and what its model must not have.
+TEST(GuessLayer, IsALayerLikeTheOthers) {
+  struct Case {
+    const char* sentence;
+    void (*change)(LayerKind& last, ModelKind& model, std::uint32_t& dim);
+  };
+  const Case cases[] = {
+      {"", [](LayerKind&, ModelKind&, std::uint32_t&) {}},
+      {"cannot guess", [](LayerKind& last, ModelKind&, std::uint32_t&) { last.mixer = Mixer::none; }},
+      {"cannot guess", [](LayerKind& last, ModelKind&, std::uint32_t&) { last.mixer = Mixer::attention_and_mamba2; }},
+      {"cannot guess", [](LayerKind& last, ModelKind&, std::uint32_t&) { last.kv_from = 1; }},
+      {"cannot guess", [](LayerKind& last, ModelKind&, std::uint32_t&) { last.bidirectional = 1; }},
+      {"cannot guess", [](LayerKind& last, ModelKind&, std::uint32_t&) { last.streams = 2; }},
+      {"cannot guess", [](LayerKind& last, ModelKind&, std::uint32_t&) { last.layer_input = 16; }},
+      {"cannot guess", [](LayerKind&, ModelKind& model, std::uint32_t&) { model.headless = 1; }},
+      {"cannot guess", [](LayerKind&, ModelKind&, std::uint32_t& dim) { dim = kMaxDim / 2 + 32; }},
+  };
+  for (const Case& c : cases) {
+    ModelKind model;
+    model.guess_layer = 1;
+    std::vector<LayerKind> kinds(2, usual_kind({}));
+    std::uint32_t dim = 32;
+    c.change(kinds[1], model, dim);
+    const std::uint8_t of_layer[] = {0, 1};
+    const Status status = check_layers({model, kinds, of_layer}, dim);
+    EXPECT_EQ(bool{status}, *c.sentence == 0);
+    if (!status) {
+      EXPECT_NE(std::string(error_of(status).sentence).find(c.sentence), std::string::npos)
+          << error_of(status).sentence;
+    }
+  }
+  ModelKind model;
+  model.guess_layer = 1;
+  const std::vector<LayerKind> kinds(1, usual_kind({}));
+  const std::uint8_t of_layer[] = {0};
+  EXPECT_STREQ(error_of(check_layers({model, kinds, of_layer}, 32)).sentence,
+               "guess_layer is 1, but there is one layer");
 }
 
 }  // namespace

@@ -144,8 +144,7 @@ inline FileSpec small_source(const SmallOptions& o, SmallFile& file) {
       if (rule.scope != scope_of(h, stage)) continue;
       const bool asked = (bias && o.biases) || (qk_norm && o.qk_norm) ||
                          std::find(o.optional.begin(), o.optional.end(), rule.role) != o.optional.end();
-      const Requirement requirement =
-          rule.requirement({kind_of_stage(h, table.view(), stage), o.tied, o.model.headless != 0, o.model.score != 0});
+      const Requirement requirement = rule.requirement(role_context(h, table.view(), stage, o.tied));
       if (requirement == Requirement::always || (requirement == Requirement::optional && asked)) add(stage, rule);
     }
   }

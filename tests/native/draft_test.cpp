@@ -1,6 +1,7 @@
 // qsf-run with a second model that guesses: the text is the same, and both models are inside one budget.
 #include <gtest/gtest.h>
 
+#include "file/small_file.h"
 #include "native/models.h"
 #include "qsf.h"
 #include "tests/support/paths.h"
@@ -206,6 +207,32 @@ TEST(OwnGuesses, ChangeNoBit) {
   }
 }
 
+TEST(OwnGuesses, ByTheHead) {
+  const TempDir dir;
+  SmallOptions shape;
+  shape.n_layers = 4;
+  shape.max_seq_len = 128;
+  shape.model.guess_layer = 1;
+  write_bytes(dir / "model.qsf", small_file(shape).bytes);
+  const auto receipt = [&](std::vector<std::string> more) {
+    std::vector<std::string> command{program("qsf-run"), dir / "model.qsf", "--tokens",
+                                     "5,6,7,8,9",        "--max-tokens",    "60",
+                                     "--ignore-eos",     "--receipt",       dir / "receipt"};
+    command.insert(command.end(), more.begin(), more.end());
+    const Ran ran = run(command);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return ran.code == 0 ? Json::parse(read_text(dir / "receipt"), nullptr, false) : Json::object();
+  };
+  const Json expected = receipt({});
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--stream-all", "--guesses", "3"}}) {
+    std::vector<std::string> command{"--speculate", "head"};
+    command.insert(command.end(), more.begin(), more.end());
+    const Json made = receipt(command);
+    EXPECT_EQ(made.at("logits_hash"), expected.at("logits_hash"));
+    EXPECT_GT(made.at("guesses").at("made"), 20);
+  }
+}
+
 TEST(OwnGuesses, AreRefusedWithASentence) {
   struct Case {
     std::string model;
@@ -220,6 +247,8 @@ TEST(OwnGuesses, AreRefusedWithASentence) {
       {stories("8bit"), "lowbit:", 2, "lowbit: names no type"},
       {stories("8bit"), "layers:99", 1, "99 layers are to guess (guess_layers), and the model has "},
       {source_dir() + "/models/stories", "lowbit:q9", 1, "the draft model: there is no type 'q9'"},
+      {stories("8bit"), "head", 1, "the model has no layer for further tokens"},
+      {stories("8bit"), "head:1", 2, "head takes no argument: head:1"},
       {stories("8bit"), "none:1", 2, "none takes no argument: none:1"},
       {stories("8bit"), "lowbit", 1, "the draft model: a .qsf file keeps its types"},
       {data("mamba2"), "layers", 1, "cannot go back over wrong guesses"},

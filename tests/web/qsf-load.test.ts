@@ -39,6 +39,7 @@ describe('load()', () => {
           maxSeqLen: 0,
           guesses: 0,
           guessByLayers: false,
+          guessByHead: false,
           guessLayers: 0,
           logprobs: false,
           sequences: 1,

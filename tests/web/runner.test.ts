@@ -25,7 +25,7 @@ const open = () =>
   runner.engine.open({
     ...{ fileSize: source.size, vouched: false, kv: undefined, maxSeqLen: 0 },
     ...{ kvWindow: 0, kvSinks: 0, kvChosen: 0 },
-    ...{ guesses: 0, guessByLayers: false, guessLayers: 0, logprobs: false, sequences: 1 },
+    ...{ guesses: 0, guessByLayers: false, guessByHead: false, guessLayers: 0, logprobs: false, sequences: 1 },
     ...{
       chunk: 0,
       ringSlots: 0,

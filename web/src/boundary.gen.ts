@@ -142,6 +142,8 @@ export interface OpenOptions {
   guessByLayers: boolean;
   /** With guessByLayers: the number of these layers; 0: a quarter of the layers. Default 0; a whole number from 0 to 65535. */
   guessLayers: number;
+  /** With guesses: the model's own layer for further tokens guesses them, in place of earlier occurrences, if its file has one. Takes memory for the layer's keys and values. Default false. */
+  guessByHead: boolean;
   /** Columns of a pass; 0: the plan's choice. Default 0; a whole number from 0 to 4096. */
   chunk: number;
   /** Slots of the ring; 0: the plan's choice. Default 0; a whole number from 0 to 64. */
@@ -176,6 +178,7 @@ export const openOptions: OptionRules<OpenOptions> = {
   guesses: { type: 'u32', fallback: 0, least: 0, most: 15 },
   guessByLayers: { type: 'flag', fallback: false, least: 0, most: 1 },
   guessLayers: { type: 'u32', fallback: 0, least: 0, most: 65535 },
+  guessByHead: { type: 'flag', fallback: false, least: 0, most: 1 },
   chunk: { type: 'u32', fallback: 0, least: 0, most: 4096 },
   ringSlots: { type: 'u32', fallback: 0, least: 0, most: 64 },
   streamAll: { type: 'flag', fallback: false, least: 0, most: 1 },

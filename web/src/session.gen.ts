@@ -23,7 +23,7 @@ export interface SessionStats {
   weightBytes: number;
   /** Bytes of the pinned segments. */
   pinnedBytes: number;
-  /** Segments of the file. */
+  /** Segments of the file that passes use. */
   segments: number;
   /** Segments that are pinned. */
   pinnedSegments: number;

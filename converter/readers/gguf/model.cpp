@@ -200,7 +200,7 @@ Status read_config(const Gguf& gguf, LoadedModel& out) {
   const std::uint32_t n_experts = count("expert_count", "n_experts", 0);
   AttentionRules rules;
   rules.window = count(kWindow, "window", recipe.gguf_window);
-  config.n_guessing = counts.read("nextn_predict_layers", layers_form(), 0);
+  config.n_guessing = counts.read(std::string(kGuessingLayers), layers_form(), 0);
   if (!recipe.shared_kv.gguf.empty()) rules.n_shared = counts.read(recipe.shared_kv.gguf, layers_form(), 0);
   QSF_TRY(counts.status());
   if (recipe.window == WindowRule::attention_chunk_size && rules.window == 0) {
@@ -316,7 +316,7 @@ Result<LoadedModel> open_gguf(const ModelLocation& place, bool with_tokenizer) {
   QSF_TRY(read_vocab_size(gguf, *out.recipe, out.config));
   if (out.config.name.empty()) out.config.name = place.name;
   out.tensors = std::move(gguf.tensors);
-  leave_out_guessing(out);
+  take_guess_layer(out);
   QSF_LET(reranker, read_reranker(gguf, out));
   if (reranker == Reranker::none) QSF_TRY(read_embedding(gguf, out));
   if (with_tokenizer) {

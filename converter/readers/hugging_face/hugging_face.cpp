@@ -121,7 +121,7 @@ Result<LoadedModel> open_hugging_face(const ModelLocation& place, bool with_toke
     if (tensor.name != out.recipe->size("ffn_dim").rows_of) continue;
     if (const auto shape = matrix_shape(tensor.shape)) out.config.ffn_dim = (*shape)[0];
   }
-  leave_out_guessing(out);
+  take_guess_layer(out);
   QSF_TRY(join_packed(config, out));
   name_body(out);
   QSF_LET(reranker, read_reranker(place, config, out));

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "converter/model/layer_tensors.h"
+
 namespace qsf::convert {
 namespace {
 
@@ -35,6 +37,14 @@ constexpr std::array<std::string_view, 20> kOtherParts{
 };
 /// Heads that predict several tokens ahead, in Qwen3-Next, Qwen3.5 and others.
 constexpr std::array<std::string_view, 3> kGuessingParts{"mtp.", "model.mtp.", "model.mtp_"};
+
+/// The tensors of a layer that guesses which repeat the embedding and the head.
+constexpr std::array<std::string_view, 4> kCopies{
+    "embed_tokens.weight",
+    "shared_head.head.weight",
+    "nextn.embed_tokens.weight",
+    "nextn.shared_head_head.weight",
+};
 
 /// Returns the prefix of `name` that is not the text's, up to its first point after "model."; empty if it is the
 /// text's.
@@ -88,7 +98,9 @@ void take_text_tensors(LoadedModel& out) {
   }
 }
 
-void leave_out_guessing(LoadedModel& out) {
+void take_guess_layer(LoadedModel& out) {
+  ModelConfig& config = out.config;
+  config.guess_layer = config.n_guessing != 0 && has_tensor(out, Role::guess_join, config.n_layers);
   std::string layers;
   for (const TensorName& line : out.recipe->tensors) {
     const bool of_layers = layers.empty() && rule_of(line.role).scope == RoleScope::layer;
@@ -96,9 +108,16 @@ void leave_out_guessing(LoadedModel& out) {
   }
   const std::string first = std::to_string(out.config.n_layers);
   const std::string_view before = std::string_view(layers).substr(0, layers.find(first));
+  if (config.guess_layer) {
+    leave_out(out, "copies in the layer that guesses further tokens", [&](std::string_view name) -> std::string_view {
+      if (!name.starts_with(before) || !name.substr(before.size()).starts_with(first + ".")) return {};
+      const std::string_view rest = name.substr(before.size() + first.size() + 1);
+      return std::ranges::count(kCopies, rest) != 0 ? rest : std::string_view();
+    });
+  }
   leave_out(out, "heads that guess further tokens", [&](std::string_view name) -> std::string_view {
-    for (std::uint32_t i = 0; i < out.config.n_guessing; ++i) {
-      const std::string layer = std::to_string(out.config.n_layers + i) + ".";
+    for (std::uint32_t i = config.guess_layer ? 1 : 0; i < config.n_guessing; ++i) {
+      const std::string layer = std::to_string(config.n_layers + i) + ".";
       if (name.starts_with(before) && name.substr(before.size()).starts_with(layer)) {
         return name.substr(0, before.size() + layer.size() - 1);
       }

@@ -14,8 +14,9 @@ Json text_part(const Json& config);
 /// Leaves out those of images and sound, with a warning that counts them by kind.
 void take_text_tensors(LoadedModel& out);
 
-/// Leaves out the tensors of heads and layers that predict several tokens ahead, with a warning, except tensors that
-/// the recipe names.
-void leave_out_guessing(LoadedModel& out);
+/// Decides whether the first layer that guesses further tokens is kept: it has the usual names. Leaves out the tensors
+/// of others and of heads that predict several tokens ahead, with a warning, except tensors that the recipe names, and
+/// the kept one's copies of the embedding and the head.
+void take_guess_layer(LoadedModel& out);
 
 }  // namespace qsf::convert

@@ -58,6 +58,7 @@ class Describer {
       const auto n = std::ranges::count_if(layers_.of_layer, [&](auto k) { return layers_.kinds[k].kv_from != 0; });
       front_.number(prefixed(shared), static_cast<std::uint32_t>(n));
     }
+    if (config.guess_layer) front_.number(prefixed(kGuessingLayers), 1u);
     windows();
     const std::vector<float>& divisors = config.rope_divisors;
     if (divisors.empty() || !frequencies_to_write(config).empty()) return;

@@ -94,6 +94,7 @@ struct ModelKind {
   float layer_input_scale = 1;
   float final_epsilon = 0;
   std::uint32_t score_activation = 0;
+  std::uint32_t guess_layer = 0;
   bool operator==(const ModelKind&) const = default;
 };
 
@@ -139,9 +140,9 @@ std::vector<std::byte> encode_layer_table(const LayerTable& table, const LayerKi
 
 /// Checks ranges and the agreement of keys. Fails with bad_section, naming the key and the value, or unsupported.
 Status check_kind(const LayerKind& kind);
-/// Checks the keys by which layers of a model of width `dim` depend on each other: kv_from, layer_input and streams.
-/// Fails with bad_section, or unsupported.
-Status check_layers(std::span<const LayerKind> kinds, std::span<const std::uint8_t> of_layer, std::uint32_t dim);
+/// Checks the keys by which layers of a model of width `dim` depend on each other, kv_from, layer_input and streams,
+/// and those of the model that depend on its layers. Fails with bad_section, or unsupported.
+Status check_layers(const LayerTable& table, std::uint32_t dim);
 /// Checks the ROPE section's size against every kind that uses it. Fails with bad_section.
 Status check_rope_divisors(const LayerTable& table, std::size_t n_divisors);
 /// Checks the header's sizes against layers.def. Fails with `code`: bad_header for the reader, bad_input for the

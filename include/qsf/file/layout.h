@@ -254,6 +254,10 @@ enum class Role : std::uint8_t {
   laurel_left = 157,
   laurel_right = 158,
   laurel_norm = 159,
+  guess_token_norm = 160,
+  guess_state_norm = 161,
+  guess_join = 162,
+  guess_norm = 163,
 };
 
 /// A tensor of a stage. `stage` is the stage's index in file order: 0 the embedding, 1 .. n_layers the layers,

@@ -58,6 +58,7 @@ enum class Extent : std::uint8_t {
   predict_factors,  // streams * streams * streams
   correct_factors,  // streams * streams
   laurel_rank,
+  two_dims,  // dim, twice
 };
 /// Whether a stage must not have, may have or must have a tensor of a role.
 enum class Requirement : std::uint8_t { never, optional, always };
@@ -67,8 +68,9 @@ enum class Requirement : std::uint8_t { never, optional, always };
 struct RoleContext {
   const LayerKind& kind;
   bool tied;
-  bool headless = false;
-  bool scores = false;
+  bool headless;
+  bool scores;
+  bool guesses;  // the layer guesses tokens
 };
 
 /// The rule of one role. A matrix has segments of its own, which can be streamed; the vectors of a stage share resident
@@ -189,6 +191,7 @@ constexpr Requirement stream_inputs(const RoleContext& c) {
   return may(c.kind.streams != 0 && c.kind.layer_input != 0);
 }
 constexpr Requirement laurel(const RoleContext& c) { return when(c.kind.laurel_rank != 0); }
+constexpr Requirement guesses(const RoleContext& c) { return when(c.guesses); }
 constexpr Requirement second_may(const RoleContext& c) { return may(c.scores && c.kind.stream_norm != 0); }
 
 }  // namespace requirement
@@ -317,6 +320,10 @@ inline constexpr std::array kRoleRules{
     RoleRule{Role::laurel_left,     "laurel_left",     RoleScope::layer,     true,  Extent::laurel_rank, Extent::dim,   requirement::laurel},
     RoleRule{Role::laurel_right,    "laurel_right",    RoleScope::layer,     true,  Extent::dim,      Extent::laurel_rank, requirement::laurel},
     RoleRule{Role::laurel_norm,     "laurel_norm",     RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::laurel},
+    RoleRule{Role::guess_token_norm, "guess_token_norm", RoleScope::layer,   false, Extent::one,      Extent::dim,      requirement::guesses},
+    RoleRule{Role::guess_state_norm, "guess_state_norm", RoleScope::layer,   false, Extent::one,      Extent::dim,      requirement::guesses},
+    RoleRule{Role::guess_join,      "guess_join",      RoleScope::layer,     true,  Extent::dim,      Extent::two_dims, requirement::guesses},
+    RoleRule{Role::guess_norm,      "guess_norm",      RoleScope::layer,     false, Extent::one,      Extent::dim,      requirement::guesses},
 };
 // clang-format on
 inline constexpr std::size_t kRoles = kRoleRules.size();
@@ -346,6 +353,16 @@ constexpr RoleScope scope_of(const Header& h, std::uint32_t stage) {
 /// Returns the kind of a stage: that of its layer, or of the first layer for the embedding and the head.
 inline const LayerKind& kind_of_stage(const Header& h, const LayerTable& table, std::uint32_t stage) {
   return table.kind(scope_of(h, stage) == RoleScope::layer ? stage - 1 : 0);
+}
+/// Returns the stage of the layer that guesses tokens, which is the last one; 0 if none does.
+constexpr std::uint32_t guess_stage(const Header& h, const ModelKind& model) {
+  return model.guess_layer != 0 ? h.n_layers : 0;
+}
+/// Returns the inputs of the rules of a stage's roles. `tied`: the head is the embedding.
+inline RoleContext role_context(const Header& h, const LayerTable& table, std::uint32_t stage, bool tied) {
+  const ModelKind& m = table.model;
+  const bool guesses = stage != 0 && stage == guess_stage(h, m);
+  return {kind_of_stage(h, table, stage), tied, m.headless != 0, m.score != 0, guesses};
 }
 
 /// The header and the kind must have been checked, so that the products are below 2^32.
@@ -439,6 +456,8 @@ constexpr std::uint32_t extent(const Header& h, const LayerKind& kind, Extent e)
       return kind.streams * h.dim;
     case Extent::laurel_rank:
       return kind.laurel_rank;
+    case Extent::two_dims:
+      return 2 * h.dim;
   }
   return 0;
 }
@@ -471,20 +490,5 @@ constexpr std::uint32_t header_bytes(Role role) { return role == Role::final_nor
 constexpr std::uint32_t trailer_bytes(Role role) { return role == Role::final_norm ? 1 : 0; }
 inline constexpr std::byte kTiedByte{0xff};
 inline constexpr std::byte kSeparateByte{0x00};
-
-/// Computes the type byte of a layer index entry or of the header from the formats of the matrices: their common
-/// format, or mixed.
-class CommonFormat {
- public:
-  void add(FormatId format) {
-    common_ = n_ == 0 || format == common_ ? format : FormatId::mixed;
-    ++n_;
-  }
-  FormatId get() const { return n_ == 0 ? FormatId::mixed : common_; }
-
- private:
-  FormatId common_ = FormatId::mixed;
-  std::uint64_t n_ = 0;
-};
 
 }  // namespace qsf

@@ -14,6 +14,7 @@ enum class GuessSource : std::uint8_t {
   text,    // the engine, from earlier occurrences of the last tokens
   host,    // the host, by Session::guess()
   layers,  // the engine, by the first layers of the model and its head
+  head,    // the engine, by the model's own layer for further tokens
 };
 
 /// The first `n` tokens are expected next. Those after one that is not in the vocabulary are not taken.

@@ -59,6 +59,7 @@ const LOAD = {
     draft: true,
     guesses: true,
     guessByLayers: true,
+    guessByHead: true,
     guessLayers: true,
     sequences: true,
     logprobs: true,
@@ -128,7 +129,7 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
   const { draft, guesses } = options;
   if (draft !== undefined && guesses === 0)
     throw new QSFError('bad_argument', 'guesses is 0, so that a draft has nothing to guess; it must be 1 to 15');
-  if (options.guessByLayers && guesses === 0)
+  if ((options.guessByLayers || options.guessByHead) && guesses === 0)
     throw new QSFError('bad_argument', 'guesses is 0, so that layers have nothing to guess; it must be 1 to 15');
   return {
     memory: memoryOf(options.memory),
@@ -137,6 +138,7 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
       maxSeqLen: options.maxSeqLen,
       guesses,
       guessByLayers: options.guessByLayers,
+      guessByHead: options.guessByHead,
       guessLayers: options.guessLayers,
       sequences: options.sequences,
       logprobs: options.logprobs,
