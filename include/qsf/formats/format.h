@@ -170,6 +170,7 @@ inline constexpr std::array kFormats{
     Format{own_type(28),   "trellis2",       256,  66, 2,  64, f16_at(0),   {},        {},              {{{2, 2}}},                     Rounding::least_path, Packing::trellis},
     Format{own_type(29),   "trellis3",       256,  98, 3,  64, f16_at(0),   {},        {},              {{{2, 2}, {66, 1}}},            Rounding::least_path, Packing::trellis},
     Format{own_type(30),   "trellis4",       256, 130, 4,  64, f16_at(0),   {},        {},              {{{2, 4}}},                     Rounding::least_path, Packing::trellis},
+    Format{own_type(31),   "nvfp4_f32",       64,  40, 4,  12, f32_at(0),   {},        {Sub::e4m3, 4},  {{{8, 4, 8}}},                  Rounding::elsewhere, Packing::plain, Levels::e2m1},
     Format{own_type(23),   "qk256",          256,  64, 2,   2, {},          {},        {},              {{{0, 2}}},                     Rounding::fixed, Packing::plain, Levels::no_zero},
 };
 // clang-format on
