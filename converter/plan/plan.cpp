@@ -43,6 +43,7 @@ Status check_ends(const ModelConfig& c) {
 
 /// Returns the header of a model whose layers all have the configuration's sizes.
 Header header_of(const LoadedModel& model) {
+  if (model.file) return model.file->header;
   const ModelConfig& c = model.config;
   Header h;
   h.arch = model.recipe->arch;
@@ -78,6 +79,7 @@ Result<Layers> layers_of(const LoadedModel& model, Header& header) {
     return error;
   };
   const auto in_range = [&](const LayerKind& kind) { return as_input(check_kind(kind)); };
+  if (model.file) return Layers{{}, model.file->layers};
   const LayerRules& rules = model.layers;
   LayerKind every = default_kind(header);
   every.norm_epsilon = model.config.norm_epsilon;
@@ -130,6 +132,12 @@ Result<Layers> layers_of(const LoadedModel& model, Header& header) {
 
 std::vector<MetaEntry> meta_of(const LoadedModel& model, const LayerKind& usual) {
   std::vector<MetaEntry> meta;
+  if (model.file) {
+    for (const MetaEntry& entry : model.file->meta) {
+      if (model.tokenizer || !entry.key.starts_with(kMetaChatTokens)) meta.push_back(entry);
+    }
+    return meta;
+  }
   const auto text = [&](std::string_view key, std::string value) {
     meta.push_back({std::string(key), MetaType::text, 0, 0, std::move(value)});
   };
@@ -302,6 +310,10 @@ Result<std::shared_ptr<const LoadedTensor>> stacked(const Frame& frame, const st
 Result<Placed> place_all(const Frame& frame, const std::shared_ptr<TurnedWindow>& window) {
   Placed placed;
   const LoadedModel& model = frame.model;
+  for (std::size_t i = 0; model.file && i < model.tensors.size(); ++i) {
+    placed[model.file->places[i]].tensor = {std::shared_ptr<const LoadedTensor>(), &model.tensors[i]};
+  }
+  if (model.file) return placed;
   QSF_LET(tensors, whole_tensors(frame));
   for (const std::shared_ptr<const LoadedTensor>& whole : tensors) {
     const std::vector<TensorUse> places = frame.places(whole->name);
@@ -410,7 +422,7 @@ Result<FileSpec> plan_file(const LoadedModel& model, const Options& options, Typ
   const std::pair head{config.n_layers + 1, Role::head};
   const bool tied = frame.table.model.headless == 0 && config.tied.value_or(!placed.contains(head));
   if (tied) placed.erase(head);
-  QSF_TRY(check_complete(frame, placed, tied));
+  if (!model.file) QSF_TRY(check_complete(frame, placed, tied));
   QSF_TRY(check_ends(config));
 
   out.header.flags = tied ? kFlagTied : 0;
@@ -420,6 +432,7 @@ Result<FileSpec> plan_file(const LoadedModel& model, const Options& options, Typ
   out.segment_bytes = options.segment_bytes;
   out.least_saved = options.least_saved;
   out.importance = options.importance;
+  if (model.file && out.importance.empty()) out.importance = model.file->importance;
   const auto costs = std::make_shared<Costs>(options.calibration);
   const auto rooms = std::make_shared<RowRooms>();
   for (const auto& [key, piece] : placed) {
@@ -482,9 +495,14 @@ Result<FileSpec> plan_file(const LoadedModel& model, const Options& options, Typ
   if (table.kinds.size() > 1 || table.kinds.front() != layers.usual || table.model != ModelKind{}) {
     out.layers = std::move(layers.table);
   }
-  if (model.tokenizer) {
+  if (model.file) out.tokenizer = model.file->tokenizer;
+  if (model.tokenizer && (out.tokenizer.empty() || options.gguf)) {
     Result<std::vector<std::byte>> section = build_tokenizer(*model.tokenizer);
     if (!section) return section.error();
+    if (!out.tokenizer.empty() && out.tokenizer != *section) {
+      return make_error(ErrorCode::unsupported,
+                        "the file's tokenizer cannot be written to another kind of file: name the original one");
+    }
     out.tokenizer = std::move(*section);
   }
   return out;

@@ -13,8 +13,10 @@ void scale_nvfp4(LoadedTensor& tensor, std::vector<float> factors, std::uint64_t
   const Format &from = *find_format(kNvfp4), &to = *find_format(kScaledNvfp4);
   const std::size_t blocks = row_bytes(from, tensor.shape.back()) / from.block_bytes;
   RowsOf::Runs runs = same_runs(tensor.rows_of);
-  auto read = [&from, &to, blocks, rows_each, factors = std::move(factors), source = std::move(tensor.rows_of)](
-                  std::uint32_t first, std::uint32_t n, std::span<std::byte> out) -> Status {
+  auto read = [&from, &to, blocks, rows_each, name = tensor.name, factors = std::move(factors),
+               source = std::move(tensor.rows_of)](std::uint32_t first, std::uint32_t n,
+                                                   std::span<std::byte> out) -> Status {
+    if (out.size() != n * blocks * to.block_bytes) return wrong_size(name, n, out.size());
     std::vector<std::byte> stored(n * blocks * from.block_bytes);
     QSF_TRY(source(first, n, stored));
     for (std::size_t b = 0; b < n * blocks; ++b) {

@@ -136,6 +136,7 @@ struct Nvfp4Rows {
     const Format& format = *find_format(kNvfp4);
     std::vector<std::byte> code_bytes(std::size_t{groups} * kCodes), scale_bytes(groups);
     const std::size_t size = row_bytes(format, std::uint64_t{groups} * 2 * kCodes);
+    if (out.size() != rows * size) return wrong_size(name, rows, out.size());
     std::ranges::fill(out, std::byte{0});
     for (std::uint32_t r = 0; r < rows; ++r) {
       QSF_TRY(codes(first + r, 1, code_bytes));
