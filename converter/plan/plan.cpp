@@ -7,6 +7,7 @@
 #include <set>
 
 #include "converter/model/layer_tensors.h"
+#include "converter/plan/metadata.h"
 #include "converter/plan/type_notes.h"
 #include "converter/recipes/settings.h"
 #include "converter/tensors/experts.h"
@@ -21,17 +22,6 @@
 
 namespace qsf::convert {
 namespace {
-
-/// Returns a list such as "1, 2, 3".
-template <class T>
-std::string joined(std::span<const T> numbers) {
-  std::string text;
-  for (const T n : numbers) {
-    if (!text.empty()) text.append(", ");
-    text += std::to_string(n);
-  }
-  return text;
-}
 
 /// Checks that the engine has room for all tokens that end a text.
 Status check_ends(const ModelConfig& c) {
@@ -128,33 +118,6 @@ Result<Layers> layers_of(const LoadedModel& model, Header& header) {
   }
   QSF_TRY(as_input(check_layers(table.kinds, table.of_layer, header.dim)));
   return out;
-}
-
-std::vector<MetaEntry> meta_of(const LoadedModel& model, const LayerKind& usual) {
-  std::vector<MetaEntry> meta;
-  if (model.file) {
-    for (const MetaEntry& entry : model.file->meta) {
-      if (model.tokenizer || !entry.key.starts_with(kMetaChatTokens)) meta.push_back(entry);
-    }
-    return meta;
-  }
-  const auto text = [&](std::string_view key, std::string value) {
-    meta.push_back({std::string(key), MetaType::text, 0, 0, std::move(value)});
-  };
-  meta.push_back({std::string(kMetaNormEpsilon), MetaType::f32, 0, usual.norm_epsilon, {}});
-  if (usual.window != 0) {
-    meta.push_back({std::string(kMetaWindow), MetaType::u32, usual.window, 0, {}});
-  }
-  text(kMetaArchitecture, std::string(model.recipe->name));
-  if (!model.config.name.empty()) text(kMetaName, model.config.name);
-  text("general.source", model.kind);
-  if (model.config.all_eos.size() > 1) {
-    text(kMetaEndTokens, joined<std::uint32_t>(model.config.all_eos));
-  }
-  if (model.tokenizer) {
-    for (const auto& [key, value] : model.chat) text(key, value);
-  }
-  return meta;
 }
 
 /// A tensor of the source and its line in the recipe.
@@ -426,7 +389,7 @@ Result<FileSpec> plan_file(const LoadedModel& model, const Options& options, Typ
   QSF_TRY(check_ends(config));
 
   out.header.flags = tied ? kFlagTied : 0;
-  out.meta = meta_of(model, layers.usual);
+  out.meta = metadata_of(model, layers.usual);
   out.rope_divisors = config.rope_divisors;
   out.compression = options.compression;
   out.segment_bytes = options.segment_bytes;
@@ -447,7 +410,7 @@ Result<FileSpec> plan_file(const LoadedModel& model, const Options& options, Typ
     }
     const auto shape = matrix_shape(tensor->shape);
     if (!shape || !fits_rows(role, (*shape)[0], all_rows) || (*shape)[1] != cols) {
-      const std::string text = joined<std::uint64_t>(piece.tensor->shape);
+      const std::string text = list_of<std::uint64_t>(piece.tensor->shape);
       return make_error(ErrorCode::bad_input, "tensor {:.100} is [{:.40}], but the model's sizes say [{}, {}]",
                         tensor->name, text, all_rows, cols);
     }
