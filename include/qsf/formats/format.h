@@ -253,8 +253,8 @@ void dequantize_row(const Format& f, std::span<const std::byte> in, std::span<fl
 /// become zeros. strip.size() must be 16 * row_bytes(f, cols).
 void tile_strip(const Format& f, std::span<const std::byte> rows, std::uint32_t n_rows, std::uint32_t cols,
                 std::span<std::byte> strip);
-/// Returns one row (0..15) of a strip of tiles to row-major blocks. out.size() must be row_bytes(f, cols). The blocks have
-/// the values of those that were tiled; bits that make no value, such as the sign of a ternary zero, are 0.
+/// Returns one row (0..15) of a strip of tiles to row-major blocks. out.size() must be row_bytes(f, cols). The blocks
+/// have the values of those that were tiled; bits that make no value, such as the sign of a ternary zero, are 0.
 void untile_row(const Format& f, std::span<const std::byte> strip, std::uint32_t row, std::span<std::byte> out);
 /// Widens one row (0..15) of a strip of tiles to floats, equal to dequantize_row of the same row.
 void dequantize_tile_row(const Format& f, std::span<const std::byte> strip, std::uint32_t row, std::span<float> out);
