@@ -113,7 +113,9 @@ std::string footer() {
   text +=
       "It is a path, an http(s) URL of a file or, with a slash at its end, of a directory, or hf:OWNER/NAME[/FILE]"
       "[@REVISION] of the Hugging Face Hub.\n";
-  text += "Without --quant-type, models with float weights become 8bit, and GGUF keeps every tensor's type.\n";
+  text +=
+      "Without --quant-type, models with float weights become 8bit, and GGUF and .qsf files keep every tensor's "
+      "type.\n";
   return text;
 }
 

@@ -12,15 +12,17 @@ namespace {
 using Listed = std::vector<std::uint8_t>;  // [n_layers]
 
 /// Returns the layers that a key of numbers lists; empty if it lists none.
-Listed listed_layers(const Json& value, Naming naming, std::uint32_t n_layers) {
+Listed listed_layers(const Json& value, const LayerTypes& rule, Naming naming, std::uint32_t n_layers) {
   if (value.is_number() && value != 0 && layers_form().holds(value.get<double>())) {
     return last_of_every(value.get<std::uint32_t>(), n_layers);
   }
   Listed listed(n_layers);
-  if (!value.is_array() || (naming == Naming::gguf && value.size() != n_layers)) return {};
+  const bool by_layer = naming == Naming::gguf || rule.by_layer;
+  if (!value.is_array() || (by_layer && value.size() != n_layers)) return {};
   for (std::size_t i = 0; i < value.size(); ++i) {
     if (!value[i].is_number()) return {};
-    if (naming == Naming::gguf) {
+    if (by_layer) {
+      if (rule.by_layer && value[i] != 0 && value[i] != 1) return {};
       listed[i] = value[i] != 0 ? 1 : 0;
       continue;
     }
@@ -69,7 +71,7 @@ Result<std::vector<LayerException>> read_layer_types(const Recipe& recipe, Namin
   }
   const Json value = lookup(*key);
   const bool named = value.is_array() && value.size() == n_layers && as_text(value[0]);
-  const Listed listed = named ? Listed() : listed_layers(value, naming, n_layers);
+  const Listed listed = named ? Listed() : listed_layers(value, rule, naming, n_layers);
   if (!named && (listed.empty() || rule.listed.empty() || rule.others.empty())) {
     return make_error(ErrorCode::bad_input, "{}: \"{:.60}\" does not name the type of each of {} layers", file,
                       lookup.in_file(*key), n_layers);

@@ -38,9 +38,7 @@ RowsOf rows_made(FormatId format, std::uint32_t cols, std::string name,
                   std::uint32_t first, std::uint32_t n, std::span<std::byte> out) -> Status {
     const Format& to = *find_format(format);
     const std::uint64_t size = row_bytes(to, cols);
-    if (out.size() != n * size) {
-      return make_error(ErrorCode::internal, "{} rows of {:.80} were asked of {} bytes", n, name, out.size());
-    }
+    if (out.size() != n * size) return wrong_size(name, n, out.size());
     std::vector<float> row(cols);
     for (std::uint32_t r = 0; r < n; ++r) {
       QSF_TRY(weights_of(first + r, row));
@@ -58,6 +56,10 @@ Status check_finite(std::string_view name, std::uint32_t row, std::span<const fl
   if (at == weights.end()) return {};
   return make_error(ErrorCode::bad_input, "tensor {:.100} holds {} in row {}, column {}", name, *at, row,
                     at - weights.begin());
+}
+
+Error wrong_size(std::string_view name, std::uint32_t n, std::size_t size) {
+  return make_error(ErrorCode::internal, "{} rows of {:.80} were asked of {} bytes", n, name, size);
 }
 
 Error not_ternary(std::string_view name, std::uint32_t row) {

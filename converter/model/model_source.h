@@ -98,6 +98,16 @@ struct LoadedTensor {
   bool turned = false;                  // the rows are already in the order that a recipe calls "transposed"
 };
 
+/// The contents of a .qsf file except its weights.
+struct FileContents {
+  Header header;
+  LayerTableBuilder layers;  // with a kind for every layer
+  std::vector<MetaEntry> meta;
+  std::vector<std::byte> tokenizer;                    // the TOKN section; empty: none, or another one is used
+  std::vector<float> importance;                       // as in FileSpec
+  std::vector<std::pair<std::uint32_t, Role>> places;  // stage and role of each of LoadedModel::tensors
+};
+
 struct LoadedModel {
   std::string kind;  // "safetensors", "GGUF", "llama2.c"
   std::shared_ptr<const Recipe> recipe;
@@ -111,7 +121,8 @@ struct LoadedModel {
   std::optional<TokenizerSource> tokenizer;
   std::vector<std::pair<std::string, std::string>> chat;  // keys and texts of the metadata; see chat_template.h
   std::vector<std::string> warnings;
-  std::shared_ptr<LocalFiles> files;  // all files that were read; null if the model does not come from files
+  std::shared_ptr<const FileContents> file;  // of a .qsf file, which needs no recipe to become one; null for others
+  std::shared_ptr<LocalFiles> files;         // all files that were read; null if the model does not come from files
 };
 
 /// Returns rows of `row_size` bytes from `size` bytes of an input from `begin` on.
@@ -127,6 +138,8 @@ RowsOf rows_made(FormatId format, std::uint32_t cols, std::string name,
 
 /// Returns bad_input, with tensor, row and column, if a weight is not finite.
 Status check_finite(std::string_view name, std::uint32_t row, std::span<const float> weights);
+/// Returns the error for n rows that do not have `size` bytes.
+Error wrong_size(std::string_view name, std::uint32_t n, std::size_t size);
 /// Returns the error for weights that are not -1, 0 or 1 times a scale.
 Error not_ternary(std::string_view name, std::uint32_t row);
 

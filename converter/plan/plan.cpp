@@ -7,6 +7,7 @@
 #include <set>
 
 #include "converter/model/layer_tensors.h"
+#include "converter/plan/metadata.h"
 #include "converter/plan/type_notes.h"
 #include "converter/recipes/settings.h"
 #include "converter/tensors/experts.h"
@@ -22,17 +23,6 @@
 namespace qsf::convert {
 namespace {
 
-/// Returns a list such as "1, 2, 3".
-template <class T>
-std::string joined(std::span<const T> numbers) {
-  std::string text;
-  for (const T n : numbers) {
-    if (!text.empty()) text.append(", ");
-    text += std::to_string(n);
-  }
-  return text;
-}
-
 /// Checks that the engine has room for all tokens that end a text.
 Status check_ends(const ModelConfig& c) {
   std::set<std::uint32_t> ends(c.all_eos.begin(), c.all_eos.end());
@@ -43,6 +33,7 @@ Status check_ends(const ModelConfig& c) {
 
 /// Returns the header of a model whose layers all have the configuration's sizes.
 Header header_of(const LoadedModel& model) {
+  if (model.file) return model.file->header;
   const ModelConfig& c = model.config;
   Header h;
   h.arch = model.recipe->arch;
@@ -78,6 +69,7 @@ Result<Layers> layers_of(const LoadedModel& model, Header& header) {
     return error;
   };
   const auto in_range = [&](const LayerKind& kind) { return as_input(check_kind(kind)); };
+  if (model.file) return Layers{{}, model.file->layers};
   const LayerRules& rules = model.layers;
   LayerKind every = default_kind(header);
   every.norm_epsilon = model.config.norm_epsilon;
@@ -130,27 +122,6 @@ Result<Layers> layers_of(const LoadedModel& model, Header& header) {
   }
   QSF_TRY(as_input(check_layers(table.view(), header.dim)));
   return out;
-}
-
-std::vector<MetaEntry> meta_of(const LoadedModel& model, const LayerKind& usual) {
-  std::vector<MetaEntry> meta;
-  const auto text = [&](std::string_view key, std::string value) {
-    meta.push_back({std::string(key), MetaType::text, 0, 0, std::move(value)});
-  };
-  meta.push_back({std::string(kMetaNormEpsilon), MetaType::f32, 0, usual.norm_epsilon, {}});
-  if (usual.window != 0) {
-    meta.push_back({std::string(kMetaWindow), MetaType::u32, usual.window, 0, {}});
-  }
-  text(kMetaArchitecture, std::string(model.recipe->name));
-  if (!model.config.name.empty()) text(kMetaName, model.config.name);
-  text("general.source", model.kind);
-  if (model.config.all_eos.size() > 1) {
-    text(kMetaEndTokens, joined<std::uint32_t>(model.config.all_eos));
-  }
-  if (model.tokenizer) {
-    for (const auto& [key, value] : model.chat) text(key, value);
-  }
-  return meta;
 }
 
 /// A tensor of the source and its line in the recipe.
@@ -306,6 +277,10 @@ Result<std::shared_ptr<const LoadedTensor>> stacked(const Frame& frame, const st
 Result<Placed> place_all(const Frame& frame, const std::shared_ptr<TurnedWindow>& window) {
   Placed placed;
   const LoadedModel& model = frame.model;
+  for (std::size_t i = 0; model.file && i < model.tensors.size(); ++i) {
+    placed[model.file->places[i]].tensor = {std::shared_ptr<const LoadedTensor>(), &model.tensors[i]};
+  }
+  if (model.file) return placed;
   QSF_LET(tensors, whole_tensors(frame));
   for (const std::shared_ptr<const LoadedTensor>& whole : tensors) {
     const std::vector<TensorUse> places = frame.places(whole->name);
@@ -414,16 +389,17 @@ Result<FileSpec> plan_file(const LoadedModel& model, const Options& options, Typ
   const std::pair head{out.header.n_layers + 1, Role::head};
   const bool tied = frame.table.model.headless == 0 && config.tied.value_or(!placed.contains(head));
   if (tied) placed.erase(head);
-  QSF_TRY(check_complete(frame, placed, tied));
+  if (!model.file) QSF_TRY(check_complete(frame, placed, tied));
   QSF_TRY(check_ends(config));
 
   out.header.flags = tied ? kFlagTied : 0;
-  out.meta = meta_of(model, layers.usual);
+  out.meta = metadata_of(model, layers.usual);
   out.rope_divisors = config.rope_divisors;
   out.compression = options.compression;
   out.segment_bytes = options.segment_bytes;
   out.least_saved = options.least_saved;
   out.importance = options.importance;
+  if (model.file && out.importance.empty()) out.importance = model.file->importance;
   const auto costs = std::make_shared<Costs>(options.calibration);
   const auto rooms = std::make_shared<RowRooms>();
   for (const auto& [key, piece] : placed) {
@@ -438,7 +414,7 @@ Result<FileSpec> plan_file(const LoadedModel& model, const Options& options, Typ
     }
     const auto shape = matrix_shape(tensor->shape);
     if (!shape || !fits_rows(role, (*shape)[0], all_rows) || (*shape)[1] != cols) {
-      const std::string text = joined<std::uint64_t>(piece.tensor->shape);
+      const std::string text = list_of<std::uint64_t>(piece.tensor->shape);
       return make_error(ErrorCode::bad_input, "tensor {:.100} is [{:.40}], but the model's sizes say [{}, {}]",
                         tensor->name, text, all_rows, cols);
     }
@@ -486,9 +462,14 @@ Result<FileSpec> plan_file(const LoadedModel& model, const Options& options, Typ
   if (table.kinds.size() > 1 || table.kinds.front() != layers.usual || table.model != ModelKind{}) {
     out.layers = std::move(layers.table);
   }
-  if (model.tokenizer) {
+  if (model.file) out.tokenizer = model.file->tokenizer;
+  if (model.tokenizer && (out.tokenizer.empty() || options.gguf)) {
     Result<std::vector<std::byte>> section = build_tokenizer(*model.tokenizer);
     if (!section) return section.error();
+    if (!out.tokenizer.empty() && out.tokenizer != *section) {
+      return make_error(ErrorCode::unsupported,
+                        "the file's tokenizer cannot be written to another kind of file: name the original one");
+    }
     out.tokenizer = std::move(*section);
   }
   return out;

@@ -10,6 +10,7 @@
 #include "converter/readers/checkpoints/llama2c.h"
 #include "converter/readers/gguf/gguf.h"
 #include "converter/readers/hugging_face/hugging_face.h"
+#include "converter/readers/qsf/qsf.h"
 #include "qsf/base/result.h"
 
 namespace qsf::convert {
@@ -23,6 +24,7 @@ struct InputKind {
 
 /// All kinds in the order in which they are tried. Kinds with an unambiguous mark come first.
 inline constexpr std::array kInputKinds{
+    InputKind{"qsf", "a .qsf file, whose weights get other types", is_qsf, open_qsf},
     InputKind{"hf", "a Hugging Face directory with config.json and safetensors or pytorch_model.bin", is_hugging_face,
               open_hugging_face},
     InputKind{"gguf", "a GGUF file, version 2 or 3, or any part of a divided one", is_gguf_file, open_gguf},

@@ -321,10 +321,12 @@ class RecipeReader {
     return {};
   }
 
-  /// Reads {"config": keys, "gguf": keys, "listed": type, "others": type, "types": {type: settings}}.
+  /// Reads {"config": keys, "gguf": keys, "listed": type, "others": type, "by_layer": flag, "types":
+  /// {type: settings}}.
   Status layer_types(const Json& json, LayerTypes& out) const {
     QSF_TRY(check_keys(json, "layer_types", [](const std::string& key) {
-      return key == "config" || key == "gguf" || key == "listed" || key == "others" || key == "types";
+      return key == "config" || key == "gguf" || key == "listed" || key == "others" || key == "types" ||
+             key == "by_layer";
     }));
     for (const auto& [key, to] : {std::pair("config", &out.hugging_face), std::pair("gguf", &out.gguf)}) {
       if (!json.contains(key)) continue;
@@ -338,6 +340,10 @@ class RecipeReader {
     for (const auto& [name, item] : types->items()) {
       QSF_LET(read, settings(item, layer_forms(), name));
       out.types.push_back({name, std::move(read)});
+    }
+    if (json.contains("by_layer")) {
+      QSF_LET(by_layer, truth(json["by_layer"], "by_layer"));
+      out.by_layer = by_layer;
     }
     for (const auto& [key, to] : {std::pair("listed", &out.listed), std::pair("others", &out.others)}) {
       if (!json.contains(key)) continue;

@@ -127,6 +127,7 @@ struct LayerTypes {
   std::vector<Type> types = {};                           // empty: the source does not distinguish layers
   std::vector<std::string> hugging_face = {}, gguf = {};  // keys of the types; the first that is present counts
   std::string listed = {}, others = {};                   // for keys with numbers, see layer_types.h
+  bool by_layer = false;                                  // a list of config.json has a number for each layer, 0 or 1
 };
 
 /// The requirement that a recipe states for a role that layers may have.

@@ -27,13 +27,14 @@ std::uint32_t source_row(std::uint32_t r, RotatedHeads heads) {
   return r - within + 2 * (within % half) + within / half;
 }
 
-/// Returns the largest factor of scales and minima: the distance of the levels from the offset.
+/// Returns the largest factor of scales: the distance of the levels from the offset, times the largest 8-bit float.
 float reach_of(const Format& format) {
   int top = (1 << format.code_bits) - 1;
   if (format.levels != Levels::codes) {
     top = *std::ranges::max_element(kLevels[static_cast<std::size_t>(format.levels)]);
   }
-  return static_cast<float>(std::max(top - format.offset, int{format.offset}));
+  const int largest = format.sub.kind == Sub::e4m3 ? 224 : 1;
+  return static_cast<float>(std::max(top - format.offset, int{format.offset}) * largest);
 }
 
 /// Returns a number of a block; 0 if the format has none. The largest exponent is not a number, as in the OCP's

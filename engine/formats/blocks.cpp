@@ -159,8 +159,9 @@ void unpack_grid_codes(const Format& f, const std::byte* block, std::span<std::u
 }
 
 void unpack_e4m3(const Format& f, const std::byte* block, BlockValues& out) {
+  const float scale = load_field(f.scale, block);
   for (std::uint32_t j = 0; j < f.block / sub_block(f); ++j) {
-    out.scales[j] = half_of_e4m3(std::to_integer<std::uint32_t>(block[f.sub.at + j]));
+    out.scales[j] = scale * half_of_e4m3(std::to_integer<std::uint32_t>(block[f.sub.at + j]));
     out.minima[j] = 0.0f;
   }
 }

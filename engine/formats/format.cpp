@@ -112,6 +112,21 @@ void dequantize_row(const Format& f, std::span<const std::byte> in, std::span<fl
   }
 }
 
+void untile_row(const Format& f, std::span<const std::byte> strip, std::uint32_t row, std::span<std::byte> out) {
+  std::ranges::fill(out, std::byte{0});
+  std::array<std::uint8_t, kMaxBlock> codes{};
+  for (std::size_t b = 0; b < out.size() / f.block_bytes; ++b) {
+    const std::byte* const tile = strip.data() + b * tile_bytes(f);
+    std::byte* const block = out.data() + b * f.block_bytes;
+    for_each_number(f, [&](const TileNumber& n) {
+      std::copy_n(tile + n.tile_at + std::size_t{row} * n.width, n.width, block + n.at);
+    });
+    if (f.grid != Grid::none) continue;
+    for (std::uint32_t i = 0; i < f.block; ++i) codes[i] = tile_code(f, tile + tile_codes_at(f), row, i);
+    pack_codes(f, std::span(codes).first(f.block), block);
+  }
+}
+
 void dequantize_tile_row(const Format& f, std::span<const std::byte> strip, std::uint32_t row, std::span<float> out) {
   BlockValues values;
   std::array<std::byte, kMaxBlockBytes> numbers{};  // a block without its codes, unless they are a grid's

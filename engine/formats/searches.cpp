@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "formats/sub_scales.h"
+#include "qsf/base/bytes.h"
 
 namespace qsf {
 namespace {
@@ -29,20 +30,12 @@ struct Line {
 constexpr std::array kSearches{
     Line{ggml_type(16), to_iq2_xxs}, Line{ggml_type(17), to_iq2_xs}, Line{ggml_type(18), to_iq3_xxs},
     Line{ggml_type(19), to_iq1_s},   Line{ggml_type(21), to_iq3_s},  Line{ggml_type(22), to_iq2_s},
-    Line{ggml_type(29), to_iq1_m},   Line{ggml_type(40), to_nvfp4},
+    Line{ggml_type(29), to_iq1_m},   Line{ggml_type(40), to_nvfp4},  Line{own_type(31), to_nvfp4_f32},
 };
 
-}  // namespace
-
-SearchBlock* search_of(const Format& f) {
-  const auto* const at = std::ranges::find(kSearches, f.id, &Line::format);
-  return at == kSearches.end() ? nullptr : at->search;
-}
-
-/// Takes the cheapest scale around the one that reaches the largest weight.
-void to_nvfp4(std::span<const float> weights, const BlockCost& cost, std::byte* out) {
+/// Takes the cheapest 8-bit float for each 16 weights, around the one that reaches the largest of them.
+void to_8bit_scales(const Format& f, std::span<const float> weights, const BlockCost& cost, std::byte* out) {
   constexpr unsigned kBelow = 5, kAbove = 2;
-  const Format& f = *find_format(ggml_type(40));
   const std::array<float, 16> levels = levels_of(f);
   const float top = *std::ranges::max_element(levels);
   for (std::size_t begin = 0; begin < weights.size(); begin += kScaled) {
@@ -74,6 +67,29 @@ void to_nvfp4(std::span<const float> weights, const BlockCost& cost, std::byte* 
       out[f.planes[0].at + kScaled / 2 * which + i] = static_cast<std::byte>(best[i] | best[i + kScaled / 2] << 4);
     }
   }
+}
+
+}  // namespace
+
+SearchBlock* search_of(const Format& f) {
+  const auto* const at = std::ranges::find(kSearches, f.id, &Line::format);
+  return at == kSearches.end() ? nullptr : at->search;
+}
+
+void to_nvfp4(std::span<const float> weights, const BlockCost& cost, std::byte* out) {
+  to_8bit_scales(*find_format(ggml_type(40)), weights, cost, out);
+}
+
+/// The scale makes the largest weight the largest number under it.
+void to_nvfp4_f32(std::span<const float> weights, const BlockCost& cost, std::byte* out) {
+  const Format& f = *find_format(own_type(31));
+  float most = 0;
+  for (const float each : weights) most = std::max(most, std::abs(each));
+  const float scale = most / (std::ranges::max(levels_of(f)) * half_of_e4m3(kNoScale - 1));
+  std::array<float, 64> scaled;
+  std::ranges::transform(weights, scaled.begin(), [&](float each) { return scale > 0 ? each / scale : 0; });
+  store_le(out + f.scale.at, scale);
+  to_8bit_scales(f, scaled, cost, out);
 }
 
 }  // namespace qsf

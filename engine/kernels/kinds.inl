@@ -48,11 +48,13 @@ struct TileKind {
   constexpr int per_group() const { return sub == Sub::none || sub == Sub::k4 || sub == Sub::x4 ? 1 : 2; }
 };
 
-/// Returns the kind of a format by itself. In builds with few kernels, iq4_nl is an iq4_xs without sub-scales.
+/// Returns the kind of a format by itself. In builds with few kernels, iq4_nl is an iq4_xs without sub-scales. Formats
+/// whose sub-scales are 8-bit floats are of one kind, with a scale or without one.
 constexpr TileKind own_kind(const Format& f) {
   const Sub sub = kFewKernels && f.levels == Levels::iq4_nl ? Sub::x4 : f.sub.kind;
+  const Scale scale = sub == Sub::e4m3 ? Scale::f32 : f.scale.type;
   const bool trits = f.packing == Packing::trits, trellis = f.packing == Packing::trellis;
-  return {f.code_bits, trits, trellis, false, f.levels, f.scale.type, f.has_min(), f.offset != 0, sub};
+  return {f.code_bits, trits, trellis, false, f.levels, scale, f.has_min(), f.offset != 0, sub};
 }
 /// Returns the kind of the kernel that multiplies a format. One kernel serves all grids. In builds with few kernels,
 /// one serves all rare formats that differ only in how levels come from codes, and the grids' serves 8-bit scales.

@@ -292,7 +292,7 @@ QSF_INLINE void read_whole_scale(const std::byte* tile, const TileShape& shape, 
 template <TileKind kKind>
 [[gnu::noinline]] void read_sub_scales(const std::byte* tile, const TileShape& shape, TileScales<kKind>& out) {
   Floats scale = broadcast(1.0f), minimum{};
-  read_whole_scale<kKind>(tile, shape, scale, minimum);
+  if (kKind.sub != Sub::e4m3 || shape.sub_at != 0) read_whole_scale<kKind>(tile, shape, scale, minimum);
   if constexpr (kFewKernels && kKind.sub == Sub::x4) {
     if (shape.sub_at == shape.codes_at) {
       out.scales[0] = scale;
@@ -305,7 +305,7 @@ template <TileKind kKind>
   unroll<TileScales<kKind>::kCount>([&](auto index) __attribute__((always_inline)) {
     constexpr int kJ = decltype(index)::value;
     if constexpr (kKind.sub == Sub::e4m3) {
-      out.scales[kJ] = halves_of_e4m3(byte(kJ));
+      out.scales[kJ] = scale * halves_of_e4m3(byte(kJ));
       return;
     }
     const Ints packed = bit_cast<Ints>(sub_scale<kKind.sub>(kJ, byte));

@@ -1,7 +1,6 @@
 #include "native/made/made_model.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -21,24 +20,21 @@
 namespace qsf {
 namespace {
 
-constexpr std::string_view kMagic = "QSF1";
 constexpr std::string_view kRevision = "made 2";  // another one for each change of the fronts that the code makes
 
-/// Whether the converter makes a file of the model.
-bool is_made(const convert::ModelLocation& place) {
-  const std::span<const std::byte> head = place.head;
-  if (head.size() >= kMagic.size() && std::memcmp(head.data(), kMagic.data(), kMagic.size()) == 0) return false;
-  return convert::is_recognised(place);
+/// Whether the converter makes a file of the model. Of a .qsf file it makes one of other types only.
+bool is_made(const convert::ModelLocation& place, const SourceOptions& options) {
+  return convert::is_qsf(place) ? !options.quant_type.empty() : convert::is_recognised(place);
 }
 
 /// Errors of reading are left to the source that reads the path then.
-bool is_made(const std::string& path) {
+bool is_made(const std::string& path, const SourceOptions& options) {
   sys::FileInfo info;
   if (!sys::look(path, info)) return false;
   if (info.kind == sys::FileKind::folder) return true;
   if (info.kind != sys::FileKind::regular) return false;
   const Result<convert::ModelLocation> place = convert::local_place(path, std::make_shared<convert::LocalFiles>());
-  return place && is_made(*place);
+  return place && is_made(*place, options);
 }
 
 /// Returns the input, with bytes that were read ahead.
@@ -72,7 +68,7 @@ std::string key_of(const std::string& where, const SourceOptions& options) {
 }  // namespace
 
 Result<std::shared_ptr<MadeModel>> MadeModel::open(const std::string& path, const SourceOptions& options) {
-  if (!is_made(path)) return std::shared_ptr<MadeModel>();
+  if (!is_made(path, options)) return std::shared_ptr<MadeModel>();
   std::shared_ptr<MadeModel> model(new MadeModel);
   QSF_TRY(model->make(path, options));
   return model;
@@ -122,7 +118,7 @@ Result<convert::LoadedModel> MadeModel::open_files(bool with_tokenizer) {
   }
   remote_ = std::make_unique<RemoteFiles>(reading_, wrap);
   QSF_LET(place, place_at(where_, names_, *remote_));
-  if (place.file && !is_made(place)) return convert::LoadedModel();
+  if (place.file && !is_made(place, reading_)) return convert::LoadedModel();
   return convert::open_place(place, with_tokenizer);
 }
 

@@ -33,17 +33,13 @@ Result<FoundModel> find_model(const std::string& where, const SourceOptions& opt
   if (!is_url(out.where)) {
     QSF_LET(made, MadeModel::open(out.where, options));
     out.made = std::move(made);
-  } else if (!names_qsf(out.where)) {
+  } else if (!names_qsf(out.where) || !options.quant_type.empty()) {
     std::uint32_t status = 0;
     SourceOptions reading = options;
     reading.token = out.token;
     Result<std::shared_ptr<MadeModel>> made = MadeModel::open_at(out.where, out.names, reading, status);
     if (!made) return is_hub(where) ? hub_error(made.error(), status, where) : made.error();
     out.made = std::move(*made);
-  }
-  if (!out.made && !options.quant_type.empty()) {
-    return make_error(ErrorCode::bad_argument,
-                      "a .qsf file keeps its types: qsf-convert makes one of others from the original model");
   }
   if (out.made) std::ranges::copy(out.made->warnings(), std::back_inserter(out.notes));
   return out;

@@ -146,7 +146,7 @@ TEST(GuessLayer, OfAGguf) {
   EXPECT_EQ(file.weights.at({n, Role::attn_q}).values.size(), whole.weights.at({n, Role::attn_q}).values.size());
 }
 
-TEST(GuessLayer, IsWrittenToGgufAndReadBack) {
+TEST(GuessLayer, IsReadBackFromGgufAndQsf) {
   const GuessLayer model("llama");
   const Folder folder;
   const Result<convert::LoadedModel> loaded = convert::open_model(model.path(), true);
@@ -155,10 +155,14 @@ TEST(GuessLayer, IsWrittenToGgufAndReadBack) {
   options.gguf = true;
   const auto summary = convert_file(*loaded, options, folder.path("model.gguf"));
   ASSERT_TRUE(summary) << summary.error().sentence;
-  const Written back = convert(folder.path("model.gguf"), {}), direct = convert(model.path(), kExact);
-  EXPECT_TRUE(back.layers().model == direct.layers().model);
-  ASSERT_EQ(back.weights.size(), direct.weights.size());
-  for (const auto& [place, weights] : direct.weights) EXPECT_EQ(back.weights.at(place).values, weights.values);
+  const Written direct = convert(model.path(), kExact);
+  write_bytes(folder.path("model.qsf"), direct.file);
+  for (const char* const name : {"model.gguf", "model.qsf"}) {
+    const Written back = convert(folder.path(name), {});
+    EXPECT_TRUE(back.layers().model == direct.layers().model) << name;
+    ASSERT_EQ(back.weights.size(), direct.weights.size()) << name;
+    for (const auto& [place, weights] : direct.weights) EXPECT_EQ(back.weights.at(place).values, weights.values);
+  }
 }
 
 }  // namespace

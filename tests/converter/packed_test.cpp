@@ -1,4 +1,4 @@
-// Packed tensors of Hugging Face checkpoints: gpt-oss's microscaling floats and BitNet's ternary weights.
+// Packed tensors of Hugging Face checkpoints: gpt-oss's microscaling floats, NVFP4 and BitNet's ternary weights.
 #include "converter/readers/hugging_face/packed.h"
 
 #include <gtest/gtest.h>
@@ -95,6 +95,149 @@ TEST(Packed, PartsThatDoNotFitAreRefused) {
   }
   // Either alone stays what it is.
   EXPECT_EQ(join({{"up_blocks", blocks}, {"down_scales", scales}}).model.tensors.size(), 2u);
+}
+
+/// A matrix of NVFP4 by the names that a method gives its parts, and its values in double precision.
+struct Nvfp4Matrix {
+  StoredTensors tensors;
+  std::vector<double> values;
+
+  Nvfp4Matrix(const std::string& name, std::size_t rows, std::size_t cols, bool divides, std::uint64_t seed) {
+    constexpr std::array kValues{0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0};
+    const float whole = divides ? 320.0f : 0.0031f;
+    const Bytes codes = random_bytes(rows * cols / 2, seed), scales = random_bytes(rows * cols / 16, seed + 1, 127);
+    for (std::size_t i = 0; i < rows * cols; ++i) {
+      const unsigned code = std::to_integer<unsigned>(codes[i / 2]) >> 4 * (i % 2) & 15;
+      const auto scale = std::to_integer<unsigned>(scales[i / 16]);
+      const int exponent = static_cast<int>(scale >> 3), fraction = static_cast<int>(scale & 7);
+      const double of16 = exponent == 0 ? std::ldexp(fraction, -9) : std::ldexp(8 + fraction, exponent - 10);
+      const double value = kValues[code % 8] * of16 * (divides ? 1 / double{whole} : double{whole});
+      values.push_back(code < 8 ? value : -value);
+    }
+    Bytes number;
+    put(number, whole);
+    const std::vector<std::uint64_t> one = divides ? std::vector<std::uint64_t>{1} : std::vector<std::uint64_t>{};
+    tensors[name + (divides ? ".weight_packed" : ".weight")] = {"U8", {rows, cols / 2}, codes};
+    tensors[name + ".weight_scale"] = {"F8_E4M3", {rows, cols / 16}, scales};
+    tensors[name + (divides ? ".weight_global_scale" : ".weight_scale_2")] = {"F32", one, number};
+    tensors[name + (divides ? ".input_global_scale" : ".input_scale")] = {"F32", one, number};
+    tensors[name + ".k_scale"] = {"F32", one, number};
+  }
+};
+
+// As modelopt and compressed-tensors write it. The second has rows that are no whole blocks.
+TEST(Packed, Nvfp4KeepsItsCodesAndScales) {
+  const Format& format = *find_format("nvfp4_f32");
+  for (const auto& [divides, cols] : {std::pair{false, 128u}, {true, 80u}}) {
+    constexpr std::size_t kRows = 5;
+    const Nvfp4Matrix matrix("x", kRows, cols, divides, 3);
+    const Joined joined = join(matrix.tensors);
+    ASSERT_TRUE(joined.status) << joined.status.error().sentence;
+    ASSERT_EQ(joined.model.tensors.size(), 1u);
+    const convert::LoadedTensor& tensor = joined.model.tensors[0];
+    EXPECT_EQ(tensor.name, "x.weight");
+    EXPECT_EQ(tensor.shape, (std::vector<std::uint64_t>{kRows, cols}));
+    ASSERT_EQ(tensor.format, format.id);
+    const std::size_t size = row_bytes(format, cols);
+    Bytes rows(kRows * size);
+    ASSERT_TRUE(tensor.rows_of(0, kRows, rows));
+    for (std::size_t r = 0; r < kRows; ++r) {
+      std::vector<float> row(cols);
+      dequantize_row(format, std::span(rows).subspan(r * size, size), row);
+      for (std::size_t c = 0; c < cols; ++c) {
+        const double value = matrix.values[r * cols + c];
+        ASSERT_NEAR(row[c], value, std::abs(value) * 0x1p-22) << r << " " << c;
+      }
+    }
+    Bytes one(size);
+    ASSERT_TRUE(tensor.rows_of(3, 1, one));
+    EXPECT_TRUE(std::ranges::equal(one, std::span(rows).subspan(3 * size, size)));
+    std::vector<InputRun> runs;
+    EXPECT_EQ(tensor.rows_of.runs(2, 2, runs), RowsFrom::runs);
+    ASSERT_EQ(runs.size(), 2u);
+    EXPECT_EQ(runs[0].size, cols);
+    EXPECT_EQ(runs[1].size, cols / 8);
+  }
+}
+
+TEST(Packed, PartsOfNvfp4ThatDoNotFitAreRefused) {
+  const StoredTensors good = Nvfp4Matrix("x", 4, 64, false, 3).tensors;
+  const auto error = [&](auto change) {
+    StoredTensors tensors = good;
+    change(tensors);
+    Joined joined = join(tensors);
+    Bytes rows(4 * 40);
+    const Status status = joined.status ? joined.model.tensors[0].rows_of(0, 4, rows) : joined.status;
+    EXPECT_FALSE(status);
+    EXPECT_EQ(error_of(status).code, ErrorCode::bad_input);
+    return std::string(error_of(status).sentence);
+  };
+  EXPECT_NE(error([](auto& t) { t["x.weight_scale"] = {"F8_E4M3", {2, 8}, Bytes(16)}; }).find("do not fit"),
+            std::string::npos);
+  EXPECT_NE(error([](auto& t) { t["x.weight_scale"].type = "U8"; }).find("do not fit"), std::string::npos);
+  EXPECT_NE(error([](auto& t) { t["x.weight"].type = "I8"; }).find("do not fit"), std::string::npos);
+  EXPECT_NE(error([](auto& t) { t["x.weight_scale_2"] = {"F32", {4}, Bytes(16)}; }).find("do not fit"),
+            std::string::npos);
+  EXPECT_EQ(error([](auto& t) {
+              Bytes infinite;
+              put(infinite, HUGE_VALF);
+              t["x.weight_scale_2"].data = infinite;
+            }),
+            "tensor x.weight_scale_2 is inf, which is no scale");
+  EXPECT_EQ(error([](auto& t) { t["x.weight_scale"].data[9] = std::byte{0x7f}; }),
+            "tensor x.weight_scale has a scale that is no positive number in row 2");
+}
+
+// A whole model: its matrices are carried, one that is not packed becomes the usual type, and another method is
+// refused.
+TEST(Packed, ModelsInNvfp4AreConverted) {
+  const Folder folder;
+  copy_folder(kLlama, folder.path());
+  const StoredTensors before = read_tensors(folder.path("model.safetensors"));
+  nlohmann::json config = read_config(folder.path());
+  for (const bool divides : {false, true}) {
+    StoredTensors tensors;
+    std::map<std::string, std::vector<double>> values;
+    for (const auto& [name, tensor] : before) {
+      if (name.find("_proj") == std::string::npos || name.find(".bias") != std::string::npos) {
+        tensors[name] = tensor;
+        continue;
+      }
+      const Nvfp4Matrix matrix(name.substr(0, name.size() - 7), tensor.shape[0], tensor.shape[1], divides, name.size());
+      tensors.insert(matrix.tensors.begin(), matrix.tensors.end());
+      values[name] = matrix.values;
+    }
+    write_tensors(folder.path("model.safetensors"), tensors);
+    if (divides)
+      config["quantization_config"] = {{"quant_method", "compressed-tensors"}, {"format", "nvfp4-pack-quantized"}};
+    else
+      config["quantization_config"] = {{"quant_method", "modelopt"}, {"quant_algo", "NVFP4"}};
+    write_text(folder.path("config.json"), config.dump());
+    const Written file = convert(folder.path(), {});
+    std::size_t n = 0;
+    for (const TensorEntry& tensor : file.tables.tensors) {
+      if (rule_of(tensor.role).matrix) {
+        const bool packed = tensor.stage != 0 && tensor.role != Role::head;
+        EXPECT_EQ(find_format(tensor.format)->name, packed ? "nvfp4_f32" : "8bit");
+      }
+    }
+    for (const auto& [place, weights] : file.weights) {
+      if (place.first == 0) continue;
+      const auto expected = values.find(hugging_face_name(place.second, place.first - 1));
+      if (expected == values.end()) continue;
+      ++n;
+      ASSERT_EQ(weights.values.size(), expected->second.size());
+      for (std::size_t i = 0; i < weights.values.size(); ++i) {
+        ASSERT_NEAR(weights.values[i], expected->second[i], std::abs(expected->second[i]) * 0x1p-22) << i;
+      }
+    }
+    EXPECT_EQ(n, values.size());
+  }
+  config["quantization_config"]["format"] = "pack-quantized";
+  write_text(folder.path("config.json"), config.dump());
+  EXPECT_STREQ(convert_error(folder.path()).sentence,
+               "config.json: of models quantized with \"compressed-tensors\" those whose \"format\" is "
+               "\"nvfp4-pack-quantized\" are supported, not \"pack-quantized\"");
 }
 
 class PackedBitNet : public testing::Test {

@@ -183,12 +183,21 @@ TEST(Scales, OfWholeTensorsAndOfExpertsMultiplyThem) {
   EXPECT_EQ(tensors[2].name, "blk.1.attn_q.scale");
   for (const bool experts : {false, true}) {
     const convert::LoadedTensor& of = tensors[experts ? 1 : 0];
-    ASSERT_EQ(of.format, FormatId::f32) << of.name;
-    std::vector<float> read(std::size_t{kAll} * kCols);
-    ASSERT_TRUE(of.rows_of(0, kAll, std::as_writable_bytes(std::span(read))));
-    for (std::size_t i = 0; i < read.size(); ++i) {
-      const float factor = factors[experts && i >= std::size_t{kRowsEach} * kCols ? 1 : 0];
-      ASSERT_EQ(read[i], load_le<float>(&numbers[4 * i % numbers.size()]) * factor) << of.name << " " << i;
+    const Format& scaled = *find_format("nvfp4_f32");
+    ASSERT_EQ(of.format, scaled.id) << of.name;
+    Bytes read(kAll * row_bytes(scaled, kCols));
+    ASSERT_TRUE(of.rows_of(0, kAll, read));
+    for (std::size_t i = 0; i < kAll; ++i) {  // a row has one block
+      const float factor = factors[experts && i >= kRowsEach ? 1 : 0];
+      const std::span<const std::byte> block = std::span(read).subspan(i * 40, 40);
+      ASSERT_EQ(load_le<float>(block.data()), factor) << of.name << " " << i;
+      ASSERT_TRUE(std::ranges::equal(block.subspan(4), std::span(rows).subspan(i * size, size)));
+      std::vector<float> weights(kCols);
+      dequantize_row(scaled, block, weights);
+      for (std::size_t c = 0; c < kCols; ++c) {
+        const double exact = double{load_le<float>(&numbers[4 * (i * kCols + c) % numbers.size()])} * double{factor};
+        ASSERT_NEAR(weights[c], exact, std::abs(exact) * 0x1p-23) << of.name << " " << i << " " << c;
+      }
     }
   }
   // Gemma 4 has a tensor of this name, which multiplies the weights of experts.

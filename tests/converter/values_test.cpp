@@ -221,6 +221,49 @@ TEST(Values, FactorsOfMiniMax) {
   EXPECT_EQ(convert(folder.path(), {}).tables.header.n_layers, 4u);
 }
 
+/// The words of the code that MiniMax-Text-01 and MiniMax-M1 were published with.
+TEST(Values, FirstConfigurationOfMiniMax) {
+  const Folder folder;
+  copy_folder(kSource + "/tests/data/minimax", folder.path());
+  json config = read_config(folder.path());
+  const Bytes expected = convert(folder.path(), {}).file;
+  for (const auto& [now, then] : {std::pair{"linear_attn", "layernorm_linear_attention"},
+                                  {"full_attn", "layernorm_full_attention"},
+                                  {"mlp", "layernorm_mlp"}}) {
+    for (const char* factor : {"alpha", "beta"}) {
+      const std::string key = std::string(now) + "_" + factor + "_factor";
+      config[std::string(then) + "_" + factor] = config[key];
+      config.erase(key);
+    }
+  }
+  config.erase("layer_types");
+  config.erase("rope_parameters");
+  config.update({{"model_type", "minimax_text_01"},
+                 {"architectures", {"MiniMaxText01ForCausalLM"}},
+                 {"attn_type_list", {0, 0, 1, 0}},
+                 {"postnorm", true},
+                 {"rope_theta", 1000000},
+                 {"rotary_dim", 16},
+                 {"shared_intermediate_size", 0},
+                 {"shared_moe_mode", "sigmoid"}});
+  const auto convert_with = [&](const char* key, const json& value) {
+    json changed = config;
+    changed[key] = value;
+    write_text(folder.path("config.json"), changed.dump());
+    return folder.path();
+  };
+  for (const char* name : {"minimax_text_01", "minimax_m1"}) {
+    EXPECT_EQ(convert(convert_with("model_type", name), {}).file, expected) << name;
+  }
+  EXPECT_EQ(convert(convert_with("rotary_dim", 8), {}).layers().kinds[0].rope_dims, 8u);
+  for (const auto& [key, value] : {std::pair<const char*, json>{"postnorm", false},
+                                   {"layernorm_mlp_beta", 0.5},
+                                   {"attn_type_list", {0, 0, 2, 0}},
+                                   {"attn_type_list", {0, 1}}}) {
+    EXPECT_NE(convert_error(convert_with(key, value)).code, ErrorCode::none) << key << value;
+  }
+}
+
 /// As in Llama 4 Scout's config.json: no wavelength is between both.
 TEST(RopeParameters, Llama3WithoutAPartBetweenBothWavelengths) {
   const Folder folder;

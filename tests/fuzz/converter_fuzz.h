@@ -20,6 +20,7 @@
 #include "converter/readers/inputs.h"
 #include "converter/recipes/recipe_json.h"
 #include "converter/tokenizers/tokenizers.h"
+#include "tests/file/repair.h"
 #include "tests/fuzz/converter_fuzz_checks.h"
 #include "tests/fuzz/converter_parts_fuzz.h"
 
@@ -120,6 +121,17 @@ inline bool fuzz_llama2c(FuzzBytes bytes) {
 inline bool fuzz_checkpoint(FuzzBytes bytes) {
   return fuzz_place(place_of(bytes), convert::is_checkpoint, convert::open_checkpoint);
 }
+/// Tables with checksums that fit state a model that can be planned, or is refused there.
+inline bool fuzz_qsf(FuzzBytes bytes) {
+  std::vector<std::byte> repaired(bytes.begin(), bytes.end());
+  if (repaired.size() < kHeaderSize || !convert::is_qsf(place_of(repaired))) return false;
+  store_le(repaired.data() + 92, static_cast<std::uint32_t>(repaired.size()));
+  repair(repaired, Inside::weights);
+  const Result<convert::LoadedModel> model = convert::open_qsf(place_of(repaired), true);
+  if (!good(model) || model->config.vocab_size > 1u << 16) return false;
+  good(convert::plan_file(*model, {}));
+  return read_rows(model->tensors);
+}
 inline bool fuzz_llama2c_tokenizer(FuzzBytes bytes) { return fuzz_tokens(convert::read_llama2c_tokenizer(bytes)); }
 inline bool fuzz_qwen3c_tokenizer(FuzzBytes bytes) {
   const Result<convert::Qwen3cTokenizer> read = convert::read_qwen3c_tokenizer(bytes, 1u << 16);
@@ -135,6 +147,7 @@ struct ConverterReader {
 };
 inline constexpr std::array kConverterReaders{
     ConverterReader{"gguf", fuzz_gguf},
+    ConverterReader{"qsf", fuzz_qsf},
     ConverterReader{"safetensors", fuzz_safetensors},
     ConverterReader{"pytorch", fuzz_pytorch},
     ConverterReader{"recipe", fuzz_recipe},

@@ -195,6 +195,7 @@ constexpr Golden kGolden[] = {
     {"iq3_xxs", 0x5ba2fc1eadb33a7cu},
     {"iq3_s", 0x6782f7901ab51eeu},
     {"nvfp4", 0x9e7b69cb5de62dd0u},
+    {"nvfp4_f32", 0x8345243e5c6b2d87u},
     {"mxfp4", 0xe2b06cd695ad9630u},
     {"tq1_0", 0x622259781bf1c58cu},
     {"tq2_0", 0xe4ac068396bf5838u},

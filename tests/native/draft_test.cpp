@@ -190,6 +190,7 @@ TEST(OwnGuesses, ChangeNoBit) {
       {own, "layers:4", false, {"--ram-budget", "5.5", "--guesses", "15"}, 5},
       {gguf, "lowbit:q2_k", true, {}, 10},
       {gguf, "lowbit", false, {"--stream-all", "--threads", "2"}, 30},
+      {own, "lowbit:q2_k", true, {}, 10},
   };
   for (const Case& c : cases) {
     const auto written = [&](std::vector<std::string> arguments) {
@@ -250,7 +251,7 @@ TEST(OwnGuesses, AreRefusedWithASentence) {
       {stories("8bit"), "head", 1, "the model has no layer for further tokens"},
       {stories("8bit"), "head:1", 2, "head takes no argument: head:1"},
       {stories("8bit"), "none:1", 2, "none takes no argument: none:1"},
-      {stories("8bit"), "lowbit", 1, "the draft model: a .qsf file keeps its types"},
+      {stories("8bit"), "lowbit:q9", 1, "the draft model: there is no type 'q9'"},
       {data("mamba2"), "layers", 1, "cannot go back over wrong guesses"},
   };
   for (const Case& c : cases) {

@@ -4,6 +4,7 @@
 #include "converter/readers/checkpoints/checkpoint.h"
 #include "converter/readers/checkpoints/llama2c.h"
 #include "converter/readers/hugging_face/pytorch.h"
+#include "converter/readers/qsf/qsf.h"
 #include "converter/rounding/measure.h"
 #include "engine/formats/trellis.h"
 
@@ -24,6 +25,8 @@ bool is_checkpoint(const ModelLocation&) { return false; }
 Result<LoadedModel> open_checkpoint(const ModelLocation&, bool) { __builtin_trap(); }
 bool is_llama2c(const ModelLocation&) { return false; }
 Result<LoadedModel> open_llama2c(const ModelLocation&, bool) { __builtin_trap(); }
+bool is_qsf(const ModelLocation&) { return false; }
+Result<LoadedModel> open_qsf(const ModelLocation&, bool) { __builtin_trap(); }
 
 Status read_pytorch(const Input& file, std::vector<LoadedTensor>&) {
   return make_error(ErrorCode::unsupported,

@@ -53,7 +53,8 @@ Status join_gguf_parts(const ModelLocation& place, Gguf& gguf);
 
 /// Multiplies each tensor by its scale: a tensor of one number, or of one for each expert, whose name has .scale in
 /// place of .weight, unless the recipe has a tensor of this name. Removes the scales, and those of inputs
-/// (.input_scale). Ternary tensors become i2_s, others f32. Returns bad_input if a number is not finite.
+/// (.input_scale). Ternary tensors become i2_s, those of NVFP4 nvfp4_f32, others f32. Returns bad_input if a number is
+/// not finite.
 Status fold_gguf_scales(std::vector<LoadedTensor>& tensors, const Recipe& recipe);
 
 /// Adds a tensor of one number for each layer that a list such as xielu.alpha_p has: blk.0.xielu.alpha_p. Returns

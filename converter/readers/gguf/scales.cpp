@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "converter/readers/gguf/gguf.h"
+#include "converter/tensors/scaled.h"
 #include "qsf/base/bytes.h"
 #include "qsf/base/try.h"
 #include "qsf/formats/format.h"
@@ -77,6 +78,11 @@ Status fold_gguf_scales(std::vector<LoadedTensor>& tensors, const Recipe& recipe
         return make_error(ErrorCode::bad_input, "GGUF: tensor {:.100} is {}", scale.name, factor);
       }
     }
+    if (tensor->format == kNvfp4) {
+      scale_nvfp4(*tensor, std::move(factors), rows_each);
+      scale.rows_of = nullptr;  // it is used
+      continue;
+    }
     const FormatId target = is_ternary(*format) ? kScaledTernary : FormatId::f32;
     const auto cols = static_cast<std::uint32_t>(tensor->shape.back());
     RowsOf::Runs runs = same_runs(tensor->rows_of);
@@ -86,7 +92,7 @@ Status fold_gguf_scales(std::vector<LoadedTensor>& tensors, const Recipe& recipe
         std::move(runs));
     tensor->stored_rows = nullptr;
     tensor->format = target;
-    scale.rows_of = nullptr;  // it is used
+    scale.rows_of = nullptr;
   }
   std::erase_if(tensors, [&](const LoadedTensor& tensor) {
     return tensor.format == FormatId::f32 && !tensor.rows_of &&

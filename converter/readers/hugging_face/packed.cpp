@@ -1,6 +1,7 @@
 #include "converter/readers/hugging_face/packed.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "converter/tensors/scaled.h"
 #include "qsf/base/bytes.h"
 #include "qsf/base/try.h"
 #include "qsf/formats/format.h"
@@ -18,6 +20,7 @@ namespace {
 
 constexpr FormatId kMicroscaling = ggml_type(39);
 constexpr std::string_view kBlocks = "_blocks", kScales = "_scales", kWeight = ".weight", kScale = "_scale";
+constexpr std::string_view kWeightScale = ".weight_scale";
 constexpr std::uint32_t kPacked = 4;  // BitNet's codes in a byte
 
 /// The contents of "quantization_config"; empty texts if there is none.
@@ -25,14 +28,38 @@ struct Packing {
   std::string method;
   std::string mode;    // BitNet's: offline or online
   std::string linear;  // bitlinear or autobitlinear: the use of the stored scale
+  std::string type;    // of other methods: NVFP4
 };
+
+/// A method that stores weights as NVFP4, and the key that says so.
+struct Nvfp4Method {
+  std::string_view method, key, value;
+};
+constexpr std::array kNvfp4Methods{Nvfp4Method{"modelopt", "quant_algo", "NVFP4"},
+                                   Nvfp4Method{"compressed-tensors", "format", "nvfp4-pack-quantized"}};
+
+/// A way to name the parts of a matrix of NVFP4: codes, scales of 16 weights, and the scale of the matrix.
+struct Nvfp4Names {
+  std::string_view codes, matrix_scale;
+  bool divides;  // the scale of the matrix is a divisor
+};
+constexpr std::array kNvfp4Names{Nvfp4Names{".weight", ".weight_scale_2", false},
+                                 Nvfp4Names{".weight_packed", ".weight_global_scale", true}};
+/// Endings of scales that only say how a device rounds activations, keys and values.
+constexpr std::array<std::string_view, 4> kScalesOfInputs{".input_scale", ".input_global_scale", ".k_scale",
+                                                          ".v_scale"};
 
 Result<Packing> packing_of(const Json& config) {
   const Json* quantization = find(config, "quantization_config");
   if (!quantization) return Packing{};
   Fields fields(*quantization, "config.json");
-  Packing out{fields.text("quant_method", "?"), fields.text("quantization_mode", "offline"),
-              fields.text("linear_class", "bitlinear")};
+  Packing out{fields.text("quant_method", "?"),
+              fields.text("quantization_mode", "offline"),
+              fields.text("linear_class", "bitlinear"),
+              {}};
+  for (const Nvfp4Method& method : kNvfp4Methods) {
+    if (out.method == method.method) out.type = fields.text(method.key, "?");
+  }
   QSF_TRY(fields.status());
   return out;
 }
@@ -43,6 +70,12 @@ Error do_not_fit(const LoadedTensor& tensor, const LoadedTensor& scales) {
   return make_error(ErrorCode::bad_input,
                     "tensors {:.100} and {:.100} do not fit each other: one has {} and the other {} dimensions of {}",
                     tensor.name, scales.name, tensor.shape.size(), scales.shape.size(), scales.type);
+}
+
+/// Neighbouring codes share a byte in a checkpoint; in a block, codes i and i + `half` of 2 `half` do.
+void part_neighbours(const std::byte* pairs, std::size_t half, std::byte* to) {
+  const auto code = [&](std::size_t i) { return std::to_integer<unsigned>(pairs[i / 2]) >> (i % 2 == 0 ? 0 : 4) & 15; };
+  for (std::size_t i = 0; i < half; ++i) to[i] = static_cast<std::byte>(code(i) | code(i + half) << 4);
 }
 
 /// Blocks of codes after their scales, as in GGML.
@@ -63,12 +96,7 @@ struct MicroscalingRows {
       QSF_TRY(scales(r, 1, scale_bytes));
       for (std::uint32_t g = 0; g < groups; ++g, to += format.block_bytes) {
         to[0] = scale_bytes[g];
-        // In the checkpoint neighbours share a byte; in the block, codes i and i + 16 do.
-        const std::byte* const pairs = &code_bytes[g * kCodes];
-        const auto code = [&](std::size_t i) {
-          return std::to_integer<unsigned>(pairs[i / 2]) >> (i % 2 == 0 ? 0 : 4) & 15;
-        };
-        for (std::size_t i = 0; i < kCodes; ++i) to[1 + i] = static_cast<std::byte>(code(i) | code(i + kCodes) << 4);
+        part_neighbours(&code_bytes[g * kCodes], kCodes, to + 1);
       }
     }
     return {};
@@ -97,6 +125,73 @@ Status join_microscaling(const LoadedTensor& scales, LoadedTensor& blocks) {
   return {};
 }
 
+/// Blocks of four scales and their codes, as in GGML. A last block with fewer is filled up with zeros.
+struct Nvfp4Rows {
+  RowsOf codes, scales;  // [rows, 8 groups] and [rows, groups]
+  std::uint32_t groups;
+  std::string name;
+
+  Status operator()(std::uint32_t first, std::uint32_t rows, std::span<std::byte> out) const {
+    constexpr std::size_t kCodes = 8, kGroups = 4;
+    const Format& format = *find_format(kNvfp4);
+    std::vector<std::byte> code_bytes(std::size_t{groups} * kCodes), scale_bytes(groups);
+    const std::size_t size = row_bytes(format, std::uint64_t{groups} * 2 * kCodes);
+    if (out.size() != rows * size) return wrong_size(name, rows, out.size());
+    std::ranges::fill(out, std::byte{0});
+    for (std::uint32_t r = 0; r < rows; ++r) {
+      QSF_TRY(codes(first + r, 1, code_bytes));
+      QSF_TRY(scales(first + r, 1, scale_bytes));
+      for (std::size_t g = 0; g < groups; ++g) {
+        std::byte* const block = &out[r * size + g / kGroups * format.block_bytes];
+        if (scale_bytes[g] >= std::byte{0x7f}) {
+          return make_error(ErrorCode::bad_input, "tensor {:.100} has a scale that is no positive number in row {}",
+                            name, first + r);
+        }
+        block[g % kGroups] = scale_bytes[g];
+        part_neighbours(&code_bytes[g * kCodes], kCodes, block + kGroups + g % kGroups * kCodes);
+      }
+    }
+    return {};
+  }
+};
+
+/// Reads the scale of a whole matrix. Returns do_not_fit unless it is one number, bad_input if it is not finite.
+Result<float> read_matrix_scale(const LoadedTensor& matrix, const LoadedTensor& scale, bool divides) {
+  const Format* format = find_format(scale.format);
+  const auto one = matrix_shape(scale.shape);
+  const bool scalar = scale.shape.empty() || (one && (*one)[0] * (*one)[1] == 1);
+  if (!scalar || !format || format->quantized()) return do_not_fit(matrix, scale);
+  std::vector<std::byte> bytes(format->block_bytes);
+  QSF_TRY(scale.rows_of(0, 1, bytes));
+  float value = 0;
+  dequantize_row(*format, bytes, std::span(&value, 1));
+  if (divides) value = 1.0f / value;
+  if (std::isfinite(value)) return value;
+  return make_error(ErrorCode::bad_input, "tensor {:.100} is {}, which is no scale", scale.name, value);
+}
+
+Status join_nvfp4(const Nvfp4Names& names, const LoadedTensor& scales, const LoadedTensor& whole,
+                  LoadedTensor& weight) {
+  const std::vector<std::uint64_t>& shape = weight.shape;
+  const bool fit = weight.type == "U8" && weight.stored_rows && matrix_shape(shape) && shape.size() == 2 &&
+                   shape[1] % 8 == 0 && shape[1] < 1u << 31 && scales.type == "F8_E4M3" && scales.stored_rows &&
+                   scales.shape == std::vector{shape[0], shape[1] / 8};
+  if (!fit) return do_not_fit(weight, scales);
+  QSF_LET(factor, read_matrix_scale(weight, whole, names.divides));
+  const auto runs = [codes = weight.stored_rows, of = scales.stored_rows](std::uint32_t begin, std::uint32_t n,
+                                                                          std::vector<InputRun>& out) {
+    const RowsFrom from = codes.runs(begin, n, out);
+    return weaker(weaker(from, of.runs(begin, n, out)), RowsFrom::runs);
+  };
+  const auto groups = static_cast<std::uint32_t>(shape[1] / 8);
+  weight.rows_of = {Nvfp4Rows{weight.stored_rows, scales.stored_rows, groups, scales.name}, runs};
+  weight.name.replace(weight.name.size() - names.codes.size(), names.codes.size(), kWeight);
+  weight.type = "NVFP4";
+  weight.shape[1] *= 2;
+  scale_nvfp4(weight, {factor}, shape[0]);
+  return {};
+}
+
 /// Weights that are zero, or plus or minus a scale.
 struct TernaryWeights {
   RowsOf codes;          // [rows / 4, cols]: row p has rows p, p + rows / 4 ..., from the low bits up
@@ -117,20 +212,11 @@ struct TernaryWeights {
 };
 
 Status join_ternary(const Packing& packing, const LoadedTensor& scales, LoadedTensor& weight) {
-  const auto shape = matrix_shape(weight.shape), one = matrix_shape(scales.shape);
-  const Format* format = find_format(scales.format);
+  const auto shape = matrix_shape(weight.shape);
   const bool fit = weight.type == "U8" && weight.stored_rows && weight.shape.size() == 2 && shape &&
-                   (*shape)[0] <= 0xffffffffu / kPacked && one && (*one)[0] * (*one)[1] == 1 && format &&
-                   !format->quantized();
+                   (*shape)[0] <= 0xffffffffu / kPacked;
   if (!fit) return do_not_fit(weight, scales);
-  std::vector<std::byte> bytes(format->block_bytes);
-  QSF_TRY(scales.rows_of(0, 1, bytes));
-  float scale = 0;
-  dequantize_row(*format, bytes, std::span(&scale, 1));
-  if (packing.linear == "bitlinear") scale = 1.0f / scale;  // there it is a divisor
-  if (!std::isfinite(scale)) {
-    return make_error(ErrorCode::bad_input, "tensor {:.100} is {}, which is no scale", scales.name, scale);
-  }
+  QSF_LET(scale, read_matrix_scale(weight, scales, packing.linear == "bitlinear"));
   weight.rows_of = rows_made(kScaledTernary, (*shape)[1], weight.name,
                              TernaryWeights{weight.stored_rows, (*shape)[0], scale, weight.name});
   weight.type = "ternary";
@@ -197,6 +283,14 @@ void round_online(LoadedModel& out) {
 Status check_packing(const Json& config) {
   QSF_LET(packing, packing_of(config));
   if (packing.method.empty() || packing.method == "mxfp4") return {};
+  for (const Nvfp4Method& method : kNvfp4Methods) {
+    if (packing.method != method.method || packing.type == method.value) continue;
+    return make_error(ErrorCode::unsupported,
+                      "config.json: of models quantized with \"{:.60}\" those whose \"{}\" is \"{}\" are supported, "
+                      "not \"{:.60}\"",
+                      packing.method, method.key, method.value, packing.type);
+  }
+  if (!packing.type.empty()) return {};
   const bool bitnet = packing.method == "bitnet";
   if (bitnet && packing.mode != "offline" && packing.mode != "online") {
     return make_error(ErrorCode::unsupported, "config.json: the \"quantization_mode\" \"{:.60}\" is not supported",
@@ -216,8 +310,23 @@ Status join_packed(const Json& config, LoadedModel& out) {
   Names names;
   for (std::size_t i = 0; i < out.tensors.size(); ++i) names.emplace(out.tensors[i].name, i);
   std::vector<std::size_t> joined;  // scales that belong to another tensor now
+  bool nvfp4 = false;
   for (LoadedTensor& tensor : out.tensors) {
     const std::string_view name = tensor.name;
+    const auto part = [&](const Nvfp4Names& form, std::string_view ending) {
+      const std::string_view stem = name.substr(0, name.size() - form.codes.size());
+      return name.ends_with(form.codes) ? names.find(std::string(stem).append(ending)) : names.end();
+    };
+    const auto* const form = std::ranges::find_if(kNvfp4Names, [&](const Nvfp4Names& each) {
+      return part(each, kWeightScale) != names.end() && part(each, each.matrix_scale) != names.end();
+    });
+    if (form != kNvfp4Names.end()) {
+      const std::size_t scales = part(*form, kWeightScale)->second, whole = part(*form, form->matrix_scale)->second;
+      QSF_TRY(join_nvfp4(*form, out.tensors[scales], out.tensors[whole], tensor));
+      joined.insert(joined.end(), {scales, whole});
+      nvfp4 = true;
+      continue;
+    }
     const bool blocks = name.ends_with(kBlocks), weight = name.ends_with(kWeight);
     if (!blocks && !weight) continue;
     std::string other(name);
@@ -231,6 +340,9 @@ Status join_packed(const Json& config, LoadedModel& out) {
   }
   std::ranges::sort(joined, std::greater<>());
   for (const std::size_t at : joined) out.tensors.erase(out.tensors.begin() + static_cast<std::ptrdiff_t>(at));
+  std::erase_if(out.tensors, [&](const LoadedTensor& tensor) {
+    return nvfp4 && std::ranges::any_of(kScalesOfInputs, [&](auto end) { return tensor.name.ends_with(end); });
+  });
   if (packing.method == "bitnet" && packing.mode == "online") round_online(out);
   return {};
 }

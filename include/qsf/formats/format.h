@@ -170,6 +170,7 @@ inline constexpr std::array kFormats{
     Format{own_type(28),   "trellis2",       256,  66, 2,  64, f16_at(0),   {},        {},              {{{2, 2}}},                     Rounding::least_path, Packing::trellis},
     Format{own_type(29),   "trellis3",       256,  98, 3,  64, f16_at(0),   {},        {},              {{{2, 2}, {66, 1}}},            Rounding::least_path, Packing::trellis},
     Format{own_type(30),   "trellis4",       256, 130, 4,  64, f16_at(0),   {},        {},              {{{2, 4}}},                     Rounding::least_path, Packing::trellis},
+    Format{own_type(31),   "nvfp4_f32",       64,  40, 4,  12, f32_at(0),   {},        {Sub::e4m3, 4},  {{{8, 4, 8}}},                  Rounding::elsewhere, Packing::plain, Levels::e2m1},
     Format{own_type(23),   "qk256",          256,  64, 2,   2, {},          {},        {},              {{{0, 2}}},                     Rounding::fixed, Packing::plain, Levels::no_zero},
 };
 // clang-format on
@@ -252,6 +253,9 @@ void dequantize_row(const Format& f, std::span<const std::byte> in, std::span<fl
 /// become zeros. strip.size() must be 16 * row_bytes(f, cols).
 void tile_strip(const Format& f, std::span<const std::byte> rows, std::uint32_t n_rows, std::uint32_t cols,
                 std::span<std::byte> strip);
+/// Returns one row (0..15) of a strip of tiles to row-major blocks. out.size() must be row_bytes(f, cols). The blocks
+/// have the values of those that were tiled; bits that make no value, such as the sign of a ternary zero, are 0.
+void untile_row(const Format& f, std::span<const std::byte> strip, std::uint32_t row, std::span<std::byte> out);
 /// Widens one row (0..15) of a strip of tiles to floats, equal to dequantize_row of the same row.
 void dequantize_tile_row(const Format& f, std::span<const std::byte> strip, std::uint32_t row, std::span<float> out);
 

@@ -61,4 +61,8 @@ struct TokenizerSource {
 /// format.
 Result<std::vector<std::byte>> build_tokenizer(const TokenizerSource& source);
 
+/// Returns the inverse, without begin and end tokens. Fails as Tokenizer::open does. A section that build_tokenizer()
+/// did not make can give a source of another section.
+Result<TokenizerSource> tokenizer_source(std::span<const std::byte> section, std::uint32_t vocab_size);
+
 }  // namespace qsf
