@@ -97,7 +97,7 @@ async function openBytes(
 
 async function openHttp(request: LoadRequest, url: string, warn: Warn): Promise<HttpSource> {
   const { cache, cacheLimit, network } = request;
-  let kept = cache ? await openCache(url) : undefined;
+  let kept = cache ? await openCache(url, network.headers) : undefined;
   // Another tab makes the file, and has not finished.
   if (kept && !kept.owned && kept.identity?.of !== undefined && !kept.complete) {
     await kept.close();
