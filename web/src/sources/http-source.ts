@@ -146,6 +146,16 @@ export class HttpSource implements ByteSource {
     return fetched;
   }
 
+  stream(offset: number, parts: readonly Uint8Array[]): Promise<void>[] | undefined {
+    if (this.#cache || this.#whole) return undefined;
+    let end = offset;
+    return this.#http.stream(offset, parts).map((full, i) => {
+      const at = end;
+      end += parts[i]!.length;
+      return full.then(() => this.#arrived(at, parts[i]!.length));
+    });
+  }
+
   poll(ms: number): boolean | undefined {
     return this.#cache?.poll?.(ms);
   }

@@ -71,18 +71,31 @@ export class Loader {
   /** Whether the session was opened for a source that others watch. */
   #watched = false;
 
-  /** Opens the source of a request. */
+  /** Opens the source of a request while the engine starts. Rejects with the engine's error rather than the source's. */
   static async create(
     request: LoadRequest,
-    engine: Engine,
+    starting: Engine | Promise<Engine>,
     tell: Listeners,
     start: MakerStarter,
-    opener: Opener,
+    openerOf: (engine: Engine) => Opener,
   ): Promise<Loader> {
     const progress = new ProgressReport((now) => tell.progress(now));
     const warn = warner(tell, progress);
-    const chosen = await chosenRequest(request, warn);
-    return new Loader(chosen, engine, await openSource(chosen, start, warn), tell, opener, progress);
+    const open = async () => {
+      const chosen = await chosenRequest(request, warn);
+      return { chosen, source: await openSource(chosen, start, warn) };
+    };
+    const opening = open();
+    opening.catch(() => {}); // the engine's error comes first
+    let engine: Engine;
+    try {
+      engine = await starting;
+    } catch (error) {
+      void opening.then(({ source }) => source.close()).catch(() => {});
+      throw error;
+    }
+    const { chosen, source } = await opening;
+    return new Loader(chosen, engine, source, tell, openerOf(engine), progress);
   }
 
   constructor(

@@ -36,7 +36,8 @@ export async function openSource(request: LoadRequest, start: MakerStarter, warn
   const kept = first instanceof HttpSource && first.head ? first.detach() : undefined;
   if (!kept) return make(request, first, start, warn);
   // The kept file has the other files' weights.
-  const made = await closing(kept.cache, make({ ...request, cache: false }, first, start, warn));
+  const isNew = kept.cache.verified.total === 0;
+  const made = await closing(kept.cache, make({ ...request, cache: false }, first, start, warn, isNew));
   return new KeptMadeSource(made, kept.cache, kept.identity);
 }
 
@@ -46,6 +47,7 @@ async function make(
   source: ByteSource | undefined,
   start: MakerStarter,
   warn: Warn,
+  isNew = true,
 ): Promise<MadeSource> {
   try {
     return await MadeSource.open({
@@ -53,6 +55,7 @@ async function make(
       open: (name) => openOther(request, name, warn),
       start: () => start(request.wasm),
       warn,
+      early: isNew && !request.lazy,
     });
   } catch (error) {
     const isUnnamed = error instanceof QSFError && error.url === undefined;
