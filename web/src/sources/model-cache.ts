@@ -4,7 +4,17 @@ import { BlockReader } from './blob.js';
 import { Filler } from './filler.js';
 import { COMPLETE_LINE, headLine, parseJournal, rangeLine, sealLine, UNSEALED } from './journal.js';
 import type { Identity, Journal } from './journal.js';
-import { JOURNAL_FILE, MODEL_FILE, cacheName, cacheRoot, hasSyncAccess, lock, readWhole, syncAccess } from './opfs.js';
+import {
+  COPIES,
+  JOURNAL_FILE,
+  MODEL_FILE,
+  cacheName,
+  cacheRoot,
+  hasSyncAccess,
+  lock,
+  readWhole,
+  syncAccess,
+} from './opfs.js';
 import type { SyncFile } from './opfs.js';
 import { RangeSet } from './ranges.js';
 import { Reader } from './reader.js';
@@ -79,9 +89,38 @@ export async function openCache(url: string, headers?: HeadersInit): Promise<Mod
   }
 }
 
+/**
+ * Returns room for a copy of some bytes of a file, which close() removes; undefined if the browser gives none. Removes
+ * the copies of workers that ended without it.
+ */
+export async function openCopy(size: number): Promise<ModelCache | undefined> {
+  const root = await cacheRoot(true, COPIES);
+  if (!root) return undefined;
+  try {
+    const name = `copy-${crypto.randomUUID()}`;
+    const release = (await lock(name, PATIENCE)) ?? (() => {});
+    const others: string[] = [];
+    for await (const { name: other } of root.values()) others.push(other);
+    for (const other of others) {
+      const left = await lock(other, 0);
+      if (left) await root.removeEntry(other, { recursive: true }).catch(() => {});
+      left?.();
+    }
+    const remove = () => root.removeEntry(name, { recursive: true });
+    const copy = await OwnedCache.open(await root.getDirectoryHandle(name, { create: true }), remove, release);
+    copy.reset({ url: '', validator: null, size });
+    copy.isTemporary = true;
+    return copy;
+  } catch {
+    return undefined;
+  }
+}
+
 class OwnedCache implements ModelCache {
   readonly owned = true;
   writable = true;
+  /** Whether close() removes it. */
+  isTemporary = false;
   identity: Identity | undefined;
   verified = new RangeSet();
   complete = false;
@@ -110,7 +149,7 @@ class OwnedCache implements ModelCache {
     folder: FileSystemDirectoryHandle,
     remove: () => Promise<void>,
     release: () => void,
-    headers: HeadersInit | undefined,
+    headers?: HeadersInit,
   ): Promise<OwnedCache> {
     const file = await folder.getFileHandle(MODEL_FILE, { create: true });
     const model = await syncAccess(file, PATIENCE);
@@ -262,7 +301,7 @@ class OwnedCache implements ModelCache {
     this.#journal.close();
     await this.#reader?.close();
     await this.#filler?.close();
-    if (!this.complete && this.verified.total === 0) await this.#remove().catch(() => {});
+    if (this.isTemporary || (!this.complete && this.verified.total === 0)) await this.#remove().catch(() => {});
     this.#release();
   }
 

@@ -11,6 +11,7 @@ import type { Expected, Progress } from '../types.js';
 import type { Engine, OfFile } from '../wasm/engine.js';
 import type { MakerStarter } from '../wasm/maker.js';
 import { fileDigest } from './file-digest.js';
+import { makesCopies } from '../sources/copied-blob.js';
 import { isRemote, openSource } from './open-source.js';
 import { ProgressReport } from './progress.js';
 import { chosenRequest } from './repository.js';
@@ -296,10 +297,11 @@ export class Loader {
 
   /** The rate is a measurement: docs/notes/2026-11-29-pages-sources-and-threads.md. */
   #warnOfFile(): void {
-    const { source } = this.#request;
+    const { source, cache } = this.#request;
     const isFile = source instanceof Blob || Array.isArray(source);
+    const isCopied = cache && makesCopies();
     const { tokenBytes, residentBudget } = this.engine.session.stats();
-    if (!isFile || tokenBytes === 0) return;
+    if (!isFile || isCopied || tokenBytes === 0) return;
     this.#warn(
       `${String(tokenBytes)} bytes of weights are read from a File or Blob for every token, at about a quarter of the rate of an ` +
         `address that is kept. With ${String(residentBudget)} bytes of memory none are.`,

@@ -3,6 +3,7 @@ import type { LoadRequest, NamedFile } from '../contract.js';
 import { QSFError } from '../errors.js';
 import { makeRoom } from '../page/cache.js';
 import { BlobSource } from '../sources/blob.js';
+import { CopiedBlob, makesCopies } from '../sources/copied-blob.js';
 import { HttpSource } from '../sources/http-source.js';
 import type { Warn } from '../sources/http-source.js';
 import { KeptMadeSource } from '../sources/kept-made.js';
@@ -94,9 +95,12 @@ async function openBytes(
   warn: Warn,
 ): Promise<ByteSource> {
   if (source instanceof Uint8Array) return new BytesSource(source);
-  if (typeof source !== 'string') return new BlobSource(source);
+  if (typeof source !== 'string') return openBlob(request, source, warn);
   return isRemote(source) ? openHttp(request, source, warn) : openFile(source);
 }
+
+const openBlob = ({ cache, cacheLimit = Infinity }: LoadRequest, blob: Blob, warn: Warn): BlobSource =>
+  cache && makesCopies() ? new CopiedBlob(blob, cacheLimit, warn) : new BlobSource(blob);
 
 async function openHttp(request: LoadRequest, url: string, warn: Warn): Promise<HttpSource> {
   const { cache, cacheLimit, network } = request;
@@ -160,7 +164,7 @@ async function openOther(request: LoadRequest, name: string, warn: Warn): Promis
   const { source } = request;
   if (isList(source)) {
     const found = source.find((other) => other.name === name);
-    return found && new BlobSource(found.file);
+    return found && openBlob(request, found.file, warn);
   }
   if (typeof source !== 'string') return undefined;
   const url = new URL(source);
