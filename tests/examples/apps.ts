@@ -83,8 +83,9 @@ export class App {
     const source = join(root, 'examples', example);
     const manifest = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8')) as Manifest;
     const { qsf, ...dependencies } = { ...manifest.dependencies, ...others };
-    const devDependencies = { ...manifest.devDependencies };
-    for (const name of Object.keys(others)) delete devDependencies[name];
+    const devDependencies = Object.fromEntries(
+      Object.entries(manifest.devDependencies ?? {}).filter(([name]) => !(name in others)),
+    );
     const lock = join(source, 'package-lock.json');
     const isLocked = Object.keys(others).length === 0 && existsSync(lock);
     rmSync(folder, { recursive: true, force: true });
