@@ -262,6 +262,25 @@ test('an import for which the browser has no room says so, and keeps what is the
   await expect(rows).toHaveCount(2);
 });
 
+test('a browser that refuses storage is not said to keep anything', async ({ page }) => {
+  await page.addInitScript(() => {
+    const refuse = () => {
+      throw new DOMException('refused', 'SecurityError');
+    };
+    Object.defineProperty(globalThis, 'localStorage', { get: refuse });
+    Object.defineProperty(globalThis, 'indexedDB', { get: refuse });
+    navigator.storage.getDirectory = () => Promise.reject(new DOMException('refused', 'SecurityError'));
+  });
+  await visit(page, 8);
+  await ask(page, 'Tell me of a king.');
+  await expect(page.getByRole('alert')).toContainText('This conversation is not kept');
+  await page.getByRole('button', { name: 'History' }).click();
+  await expect(page.locator('#history-text')).toHaveText(/^None is kept\. The browser has no room for it/);
+  await page.goto(`${demo.address}retrieval.html`);
+  await expect(page.locator('#files-status')).toContainText('This browser keeps no files');
+  await expect(page.locator('#intro')).not.toContainText('kept in this browser', { useInnerText: true });
+});
+
 test('the focus is never lost in a conversation', async ({ page }) => {
   await visit(page, 8);
   const press = async (button: Locator) => {

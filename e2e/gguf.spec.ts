@@ -73,7 +73,10 @@ test('as a File it gives the same text, resident and streamed', async () => {
   for (const streamAll of [false, true]) {
     const { model } = await tab.call('loadFile', 'a', url, { ...options, streamAll });
     expect(model.madeFrom).toBe('GGUF');
-    await expectTwin('a');
+    const { io } = await expectTwin('a');
+    if (streamAll)
+      expect(io.cache).toBeGreaterThan(io.blob); // a copy, which later passes read
+    else expect(io.cache).toBe(0);
     await tab.call('close', 'a');
   }
 });

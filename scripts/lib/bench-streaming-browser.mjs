@@ -89,14 +89,20 @@ export async function measureSources(runs, { model = 'smollm-135m/q4_0', budget 
   const { qsf } = await modelFiles(model);
   await inBrowser(async (browser) => {
     const rows = [];
-    for (const from of ['address', 'file', 'blob', 'buffer']) {
+    for (const [from, cache] of [
+      ['address', true],
+      ['file', true],
+      ['file', false],
+      ['blob', true],
+      ['buffer', true],
+    ]) {
       const page = await browser.open();
       await page.setInputFiles('input', qsf);
       const settings = { qsf: browser.address(basename(qsf)), threads: 1, memory: budget * MiB, from };
-      await calling(page, 'open')('qsf', { ...settings, cache: from === 'address' });
+      await calling(page, 'open')('qsf', { ...settings, cache });
       const measure = () => calling(page, 'measure')({ prompt: 1, generate });
       await measure();
-      rows.push({ from, rate: [], measure });
+      rows.push({ from: cache ? from : `${from}, not copied`, rate: [], measure });
     }
     for (let i = 0; i < runs; ++i) for (const { rate, measure } of rows) rate.push((await measure()).decode);
     for (const { from, rate } of rows) {

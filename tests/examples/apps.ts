@@ -42,15 +42,20 @@ export async function pack(): Promise<string> {
 
 export const packedFolder = (): string => packed;
 
-/** Returns the node_modules with these packages, which are installed once for all checkouts. */
-async function installed(dependencies: Record<string, string>): Promise<string> {
-  const wanted = JSON.stringify(dependencies);
-  const store = join(cache, 'examples', createHash('sha256').update(wanted).digest('hex').slice(0, 16));
+/**
+ * Returns the node_modules with the packages of a manifest, which are installed once for all checkouts: those of a lock
+ * file, if there is one.
+ */
+async function installed(manifest: Manifest, lock = ''): Promise<string> {
+  const wanted = JSON.stringify(manifest);
+  const store = join(cache, 'examples', createHash('sha256').update(wanted).update(lock).digest('hex').slice(0, 16));
   if (!existsSync(store)) {
     const unfinished = `${store}.${String(process.pid)}`;
     mkdirSync(unfinished, { recursive: true });
-    writeFileSync(join(unfinished, 'package.json'), JSON.stringify({ private: true, dependencies }));
-    await run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: unfinished, env });
+    writeFileSync(join(unfinished, 'package.json'), JSON.stringify({ private: true, ...manifest }));
+    if (lock !== '') writeFileSync(join(unfinished, 'package-lock.json'), lock);
+    const how = lock === '' ? 'install' : 'ci';
+    await run('npm', [how, '--no-audit', '--no-fund', '--loglevel=error'], { cwd: unfinished, env });
     renameSync(unfinished, store);
   }
   return join(store, 'node_modules');
@@ -77,13 +82,20 @@ export class App {
     const folder = join(place, name);
     const source = join(root, 'examples', example);
     const manifest = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8')) as Manifest;
-    const { qsf, ...dependencies } = { ...manifest.dependencies, ...manifest.devDependencies, ...others };
+    const { qsf, ...dependencies } = { ...manifest.dependencies, ...others };
+    const devDependencies = Object.fromEntries(
+      Object.entries(manifest.devDependencies ?? {}).filter(([name]) => !(name in others)),
+    );
+    const lock = join(source, 'package-lock.json');
+    const isLocked = Object.keys(others).length === 0 && existsSync(lock);
     rmSync(folder, { recursive: true, force: true });
     cpSync(source, folder, { recursive: true, filter: (path) => !/node_modules|\.next|\/dist\b/.test(path) });
     // The package itself is put there below: it is not in any registry yet.
-    writeFileSync(join(folder, 'package.json'), JSON.stringify({ ...manifest, dependencies, devDependencies: {} }));
+    const needed = { dependencies, devDependencies };
+    writeFileSync(join(folder, 'package.json'), JSON.stringify({ ...manifest, ...needed }));
     const modules = join(folder, 'node_modules');
-    if (Object.keys(dependencies).length > 0) await linkFolder(await installed(dependencies), modules);
+    if (Object.keys({ ...dependencies, ...devDependencies }).length > 0)
+      await linkFolder(await installed(needed, isLocked ? readFileSync(lock, 'utf8') : ''), modules);
     mkdirSync(modules, { recursive: true });
     if (qsf !== undefined) cpSync(packed, join(modules, 'qsf'), { recursive: true });
     return new App(folder);

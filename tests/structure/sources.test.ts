@@ -46,8 +46,25 @@ describe('source files', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('hold no addresses in the lock file, so that any mirror serves', () => {
-    expect(read('package-lock.json')).not.toContain('"resolved"');
+  it('hold no addresses in lock files, so that any mirror serves', () => {
+    for (const path of paths.filter((path) => path.endsWith('package-lock.json')))
+      expect(read(path), path).not.toContain('"resolved"');
+  });
+
+  it('lock the packages of each example, except the package itself, which is in no registry', () => {
+    interface Manifest {
+      dependencies?: Record<string, string>;
+      devDependencies?: Record<string, string>;
+    }
+    for (const path of paths.filter((path) => /^examples\/[^/]+\/package\.json$/.test(path))) {
+      const { dependencies = {}, devDependencies = {} } = JSON.parse(read(path)) as Manifest;
+      const all = Object.entries({ ...dependencies, ...devDependencies }).filter(([name]) => name !== 'qsf');
+      const lock = path.replace('package.json', 'package-lock.json');
+      if (all.length === 0 && !paths.includes(lock)) continue;
+      const { packages } = JSON.parse(read(lock)) as { packages: Record<string, Manifest> };
+      const locked = { ...packages['']!.dependencies, ...packages['']!.devDependencies };
+      expect(Object.entries(locked).sort(), lock).toEqual(all.sort());
+    }
   });
 
   it('are free of files that no one meant to keep', () => {

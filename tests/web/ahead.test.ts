@@ -152,6 +152,21 @@ describe('reading ahead', () => {
     expect(await readAll(ahead, other)).toBe(other.length);
   });
 
+  it('knows as little after forget() as at first', async () => {
+    for (const count of [2, 3, 40]) {
+      const [old, fresh] = [new FakeSupply(), new FakeSupply()];
+      const [forgotten, another] = [new ReadAhead(old), new ReadAhead(fresh)];
+      const pass = streamed(count + 1, 1000).slice(0, count);
+      for (let i = 0; i < 12; i++) await readAll(forgotten, pass);
+      forgotten.forget();
+      old.asked.length = 0;
+      // The same places, in another order.
+      const reversed = pass.toReversed();
+      for (let i = 0; i < 8; i++) expect(await readAll(forgotten, reversed)).toBe(await readAll(another, reversed));
+      expect(old.asked).toEqual(fresh.asked);
+    }
+  });
+
   it('says when there is nothing, and when it failed', async () => {
     const supply = new FakeSupply();
     supply.ready = false;

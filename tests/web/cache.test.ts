@@ -135,6 +135,33 @@ describe('a model that two tabs open at once', () => {
     await owner.close();
   });
 
+  it('is waited for while the first goes on, and 2 s without progress', async () => {
+    const owner = await openModel(server(), await openCache(URL_));
+    const other = await open(server(), await openCache(URL_));
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    try {
+      const wanted = pieces[9]!;
+      let came = false;
+      const reading = read(other, wanted.offset, wanted.size, wanted.crc).then((got) => {
+        came = true;
+        return got;
+      });
+      await vi.advanceTimersByTimeAsync(1500);
+      const { offset, size, crc } = pieces[0]!;
+      const more = read(owner, offset, size, crc);
+      await vi.advanceTimersByTimeAsync(1500);
+      await more;
+      expect(came).toBe(false);
+      await vi.advanceTimersByTimeAsync(1500);
+      expect(came).toBe(true);
+      expect(Buffer.compare(await reading, bytes.subarray(wanted.offset, wanted.offset + wanted.size))).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
+    await other.close();
+    await owner.close();
+  });
+
   it('is fetched anew if what the first keeps is wrong', async () => {
     const owner = await openModel(server(), await openCache(URL_));
     const { offset, size, crc } = pieces[0]!;

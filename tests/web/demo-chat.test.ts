@@ -10,6 +10,8 @@ import {
   hasText,
   importChats,
   keepChat,
+  keepsChats,
+  removeChat,
   titleOfChat,
   toJson,
   toMarkdown,
@@ -241,6 +243,25 @@ describe('kept conversations', () => {
       ['one', 'two', 'three'],
       ['one', 'other'],
     ]);
+  });
+
+  it('are said to be kept only where the browser keeps them', () => {
+    vi.stubGlobal('localStorage', undefined);
+    expect(keepsChats()).toBe(false); // not allowed
+    let room = 100;
+    const setItem = (_: string, value: string) => {
+      if (value.length > room) throw new DOMException('no room', 'QuotaExceededError');
+    };
+    const removeItem = () => void (room = 1000);
+    vi.stubGlobal('localStorage', { setItem, removeItem: () => {} });
+    expect(keepsChats()).toBe(true);
+    expect(() => keepChat(chat)).toThrow('no room');
+    expect(keepsChats()).toBe(false); // there is room for less only
+    vi.stubGlobal('localStorage', { setItem, removeItem });
+    removeChat('b');
+    expect(keepsChats()).toBe(true);
+    room = 0;
+    expect(keepsChats()).toBe(false);
   });
 
   it('are refused if they are damaged', () => {

@@ -1,10 +1,13 @@
 // The demo's modules that need no page: speeds over time, links, the room for tokens.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
+import { QSF } from '../../web/src/index.js';
 import type { GenerationStats, Stats } from '../../web/src/index.js';
 import { hostOf, hubName, lastName, modelAddress, shownAddress } from '../../web/demo/src/address.js';
+import { AT_LIMIT, CACHE_LIMIT } from '../../web/demo/src/kept.js';
 import { budgetHelps, hasRoom, tooLong } from '../../web/demo/src/room.js';
 import { linkTo, readLink } from '../../web/demo/src/share.js';
+import { ModelSlot } from '../../web/demo/src/slot.js';
 import { Speeds, bytesPerToken } from '../../web/demo/src/speeds.js';
 
 const options = { temperature: 0.8, maxTokens: 20, topK: 40, topP: 0.95, seed: 7 };
@@ -131,5 +134,16 @@ describe('room for tokens', () => {
   it('is left for a token and the one before', () => {
     expect(hasRoom({ position: 510, plan: own } as Stats)).toBe(true);
     expect(hasRoom({ position: 511, plan: own } as Stats)).toBe(false);
+  });
+});
+
+describe('the models that the demo keeps', () => {
+  it('have a limit, which is told and leaves room for all suggested ones', async () => {
+    const load = vi.spyOn(QSF, 'load').mockRejectedValue(new Error('no engine here'));
+    await expect(new ModelSlot('https://models.test/a.gguf').open(1, () => {})).rejects.toThrow('no engine');
+    expect(load.mock.calls[0]![1]).toMatchObject({ memory: 1, cacheLimit: CACHE_LIMIT });
+    load.mockRestore();
+    expect(QSF.models.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThan(CACHE_LIMIT);
+    expect(AT_LIMIT).toContain('At most 10.00 GB of models are kept');
   });
 });

@@ -20,6 +20,8 @@ export class FakeCache implements ModelCache {
   complete = false;
   writable = true;
   owned = true;
+  /** Whether the server agreed to the caller's headers before. */
+  isAgreed = true;
   bytes = new Uint8Array(SIZE);
   /** Writes beyond are refused. */
   quota = Infinity;
@@ -27,6 +29,9 @@ export class FakeCache implements ModelCache {
 
   read(offset: number, into: Uint8Array<ArrayBuffer>): undefined {
     into.set(this.bytes.subarray(offset, offset + into.length));
+  }
+  agree(): void {
+    this.isAgreed = true;
   }
   reset(identity: Identity): void {
     this.identity = identity;

@@ -52,13 +52,9 @@ describe('with a cache', () => {
     server.fault = () => ({ kind: 'refuse' });
     const source = await open(server, cache);
     expect(source.size).toBe(SIZE);
-    const piece = piecesOf(server.bytes)[7]!;
-    expect(
-      same(
-        await read(source, piece.offset, piece.size, piece.crc),
-        server.bytes.subarray(piece.offset, piece.offset + piece.size),
-      ),
-    ).toBe(true);
+    const { offset, size, crc } = piecesOf(server.bytes)[7]!;
+    const got = await read(source, offset, size, crc);
+    expect(same(got, server.bytes.subarray(offset, offset + size))).toBe(true);
     expect(source.stats()).toMatchObject({ network: 0, cache: PIECE });
     server.fault = () => ({ kind: 'status', status: 503 });
     await open(server, cache);
@@ -459,6 +455,18 @@ describe('streamed without a cache', () => {
     const before = server.asked.length;
     await pass();
     expect(server.asked.length - before).toBeLessThan(first / 2);
+    await source.close();
+  });
+
+  it('has nothing of the file as it was before it began again', async () => {
+    const server = new FakeServer(noise(SIZE));
+    const { source, pass } = await openStreamed(server);
+    for (let i = 0; i < 3; i++) await pass();
+    await read(source, TABLES, PIECE); // the next one is on its way
+    const next = TABLES + PIECE;
+    server.bytes = noise(SIZE, 2);
+    await source.restart();
+    expect(same(await read(source, next, PIECE), server.bytes.slice(next, next + PIECE))).toBe(true);
     await source.close();
   });
 

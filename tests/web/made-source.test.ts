@@ -7,6 +7,7 @@ import { KeptMadeSource } from '../../web/src/sources/kept-made.js';
 import { BytesSource } from '../../web/src/sources/local.js';
 import { MadeSource } from '../../web/src/sources/made-source.js';
 import type { Making } from '../../web/src/sources/made-source.js';
+import { RangeSet } from '../../web/src/sources/ranges.js';
 import type { ByteSource } from '../../web/src/sources/source.js';
 import { FakeCache, URL_, open } from './fake-cache.js';
 import {
@@ -159,6 +160,59 @@ describe('a made source', () => {
   });
 });
 
+/** Sums the bytes that a server was asked for, and those of them that it was asked for before. */
+function askedFor(server: FakeServer): { all: number; again: number } {
+  const once = new RangeSet();
+  let all = 0;
+  for (const [begin, end] of server.spans) {
+    once.add(begin, end - begin);
+    all += end - begin;
+  }
+  return { all, again: all - once.total };
+}
+
+describe('a made source that begins early', () => {
+  const large = new Uint8Array(8 * model.length);
+  large.set(model);
+  const early = async (server: FakeServer) => MadeSource.open({ ...making(await open(server)), early: true });
+
+  it('has weights by the time that the front is read, in one request, and asks for no byte twice', async () => {
+    const server = new FakeServer(large);
+    const source = await early(server);
+    const [head, weights] = server.spans;
+    expect(weights).toEqual([head![1], head![1] + large.length / 8]);
+    await Promise.all(segments.slice(0, 12).map(({ offset, size }) => bytesOf(source, offset, size)));
+    for (const { offset, size } of segments.slice(12))
+      expect(same(await bytesOf(source, offset, size), made.subarray(offset, offset + size))).toBe(true);
+    expect(askedFor(server).again).toBe(0);
+  });
+
+  it('costs a model that is refused an eighth of its file', async () => {
+    const server = new FakeServer(large);
+    makers.refuses = { code: errorNumbers.unsupported, sentence: 'the architecture "x" is not known' };
+    await expect(early(server)).rejects.toMatchObject({ code: 'unsupported' });
+    expect(askedFor(server).all).toBeLessThanOrEqual(65_536 + large.length / 8 + SEGMENTS * 64);
+    const whole = new FakeServer(new Uint8Array(128 << 20));
+    whole.bytes.set(model);
+    await expect(early(whole)).rejects.toMatchObject({ code: 'unsupported' });
+    expect(askedFor(whole).all).toBeLessThanOrEqual(65_536 + (8 << 20) + SEGMENTS * 64);
+  });
+
+  it('asks again for what did not come', async () => {
+    const server = new FakeServer(large);
+    server.fault = (n) => (n === 1 ? { kind: 'status', status: 404 } : undefined);
+    const source = await early(server);
+    for (const { offset, size } of segments)
+      expect(same(await bytesOf(source, offset, size), made.subarray(offset, offset + size))).toBe(true);
+  });
+
+  it('fetches nothing early for a call that may need no weights', async () => {
+    const server = new FakeServer(large);
+    await MadeSource.open(making(await open(server)));
+    expect(askedFor(server).all).toBeLessThan(FRONT + 150_000);
+  });
+});
+
 describe('a made source that is kept', () => {
   const server = () => new FakeServer(model);
 
@@ -246,6 +300,17 @@ describe('a made source that is kept', () => {
     await keeping;
     expect(same(bytes, made.subarray(MADE_FRONT, MADE_FRONT + SEGMENT))).toBe(true);
     expect(makers.calls.filter((call) => call === 'make 0')).toHaveLength(1);
+  });
+
+  it('asks for no byte of a segment that the engine reads while it is kept', async () => {
+    const at = server();
+    const source = await openKept(at, new FakeCache());
+    const first = askedFor(at).again;
+    const reading = Promise.all([2, 3, 9].map((i) => bytesOf(source, segments[i]!.offset, SEGMENT)));
+    await Promise.resolve();
+    await source.keep(segments);
+    await reading;
+    expect(askedFor(at).again - first).toBeLessThan(1000); // small ones between them
   });
 
   it('ends keeping when the browser takes no more', async () => {

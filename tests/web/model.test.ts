@@ -12,6 +12,7 @@ import { checkOptions } from '../../web/src/page/options.js';
 import type { Progress } from '../../web/src/types.js';
 import { FakeSource, fakeEngine, stays, until } from './fake-engine.js';
 import type { FakeSession } from './fake-engine.js';
+import { installFakeOpfs } from './fake-opfs.js';
 import { modelOf } from './model-of.js';
 
 const loadRequest: LoadRequest = {
@@ -310,7 +311,7 @@ describe('what others see being read', () => {
     expect(warnings[0]).not.toContain('experts');
   });
 
-  it('is warned of where a file is streamed, and not where everything stays', async () => {
+  it('is warned of where a file is streamed, and not where everything stays or is copied', async () => {
     await create({ source: new Blob(['x']) }).load();
     expect(warnings).toEqual([
       expect.stringMatching(/^\d+ bytes of weights are read from a File or Blob .* With 9 bytes of memory none are\.$/),
@@ -320,6 +321,15 @@ describe('what others see being read', () => {
     for (const segment of instance.table) segment.pinned = true;
     await resident.load();
     expect(warnings).toEqual([]);
+    installFakeOpfs(() => 1);
+    try {
+      await create({ source: new Blob(['x']) }).load();
+      expect(warnings).toEqual([]);
+      await create({ source: new Blob(['x']), cache: false }).load();
+      expect(warnings).toHaveLength(1);
+    } finally {
+      vi.unstubAllGlobals();
+    }
   });
 });
 

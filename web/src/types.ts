@@ -120,11 +120,15 @@ export interface LoadOptions
    * then answer differently without being noticed. bad_argument for a model of another kind than .qsf.
    */
   sha256?: string | undefined;
-  /** Keep the model in the browser's private file system. Default true; has no effect on a Blob. */
+  /**
+   * Keep the model in the browser's private file system. Of a File or Blob, a copy of the streamed weights is there until
+   * close(). Default true.
+   */
   cache?: boolean | undefined;
   /**
    * Bytes that all kept models may take together. Models that are not open are removed for this one, those opened
-   * longest ago first. A model larger than the limit is not kept. Default: the browser's own limit.
+   * longest ago first. A model larger than the limit is not kept. A copy of a file has at most this many
+   * bytes. Default: the browser's own limit.
    */
   cacheLimit?: number | undefined;
   /**
@@ -434,7 +438,7 @@ export interface Stats {
     kernels: { op: string; type: string; calls: number }[];
   };
   io: {
-    /** Bytes since load(): received from the network, read from the cache, read from a Blob, given to the engine. */
+    /** Bytes since load(): received from the network, read from the cache or from the copy of a file, read from a Blob, given to the engine. */
     network: number;
     cache: number;
     blob: number;

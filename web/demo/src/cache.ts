@@ -4,14 +4,15 @@ import { QSF } from 'qsf';
 import type { Progress } from 'qsf';
 import { byId, isOff, setOff } from './dom.js';
 import * as format from './format.js';
+import { CACHE_LIMIT } from './kept.js';
 
 const meter = byId('cache-meter', HTMLElement);
 const fill = meter.firstElementChild as HTMLElement;
 const text = byId('cache-text', HTMLElement);
 const button = byId('cache-remove', HTMLButtonElement);
 
-/** Shows the cached part of the model at an address. A file is never cached. */
-export async function showCache(source: string | File): Promise<void> {
+/** Shows the cached part of the model of `size` bytes at an address. A file is never cached. */
+export async function showCache(source: string | File, size = 0): Promise<void> {
   if (typeof source !== 'string') {
     setOff(button, true);
     show(source.size, source.size, `Read from your file, ${format.bytes(source.size)}.`);
@@ -23,7 +24,7 @@ export async function showCache(source: string | File): Promise<void> {
     bytes,
     total,
     bytes === 0
-      ? 'Not kept in this browser.'
+      ? `Not kept in this browser${size > CACHE_LIMIT ? `: it is larger than ${format.fileSize(CACHE_LIMIT)}` : ''}.`
       : bytes < total
         ? `Partly kept in this browser: ${format.bytes(bytes)} of ${format.bytes(total)}.`
         : `Kept in this browser: ${format.bytes(total)}, checked.`,

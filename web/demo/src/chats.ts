@@ -29,9 +29,28 @@ export function allChats(): SavedChat[] {
 /** The reason why a conversation is not kept. */
 export const NOT_KEPT = 'The browser has no room for it, or does not allow it.';
 
+/** The name of a value that is stored to find out whether that works. */
+export const TRIED = 'qsf.tried';
+/** Whether the last conversation was refused. */
+let isRefused = false;
+
+/** Whether the browser keeps conversations, as far as is known. */
+export function keepsChats(): boolean {
+  if (isRefused) return false;
+  try {
+    localStorage.setItem(TRIED, '1');
+    localStorage.removeItem(TRIED);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Keeps a conversation. Throws if the browser has no room, or its user does not allow it. */
 export function keepChat(chat: SavedChat): void {
+  isRefused = true;
   localStorage.setItem(PREFIX + chat.id, JSON.stringify(chat));
+  isRefused = false;
 }
 
 /** Returns the time of a kept conversation's last change; undefined if it is not kept. */
@@ -40,6 +59,7 @@ export const timeOfChat = (id: string): number | undefined =>
 
 export function removeChat(id: string): void {
   storage()?.removeItem(PREFIX + id);
+  isRefused = false;
 }
 
 /** Returns the browser's storage; undefined if its user does not allow it. */

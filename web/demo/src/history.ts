@@ -1,6 +1,17 @@
 // The list of kept conversations: opened, removed, searched, exported and imported.
 
-import { NOT_KEPT, allChats, fromJson, hasText, importChats, removeChat, toJson, toMarkdown } from './chats.js';
+import {
+  NOT_KEPT,
+  TRIED,
+  allChats,
+  fromJson,
+  hasText,
+  importChats,
+  keepsChats,
+  removeChat,
+  toJson,
+  toMarkdown,
+} from './chats.js';
 import type { SavedChat } from './chats.js';
 import { byId, make } from './dom.js';
 import { smallButton } from './message.js';
@@ -41,18 +52,22 @@ export function setUpHistory(use: HistoryUse): void {
   );
   file.addEventListener('change', () => void take(use));
   // Another tab has kept or removed one.
-  addEventListener('storage', () => {
-    if (sheet.open) show(use);
+  addEventListener('storage', ({ key }) => {
+    if (sheet.open && key !== TRIED) show(use);
   });
 }
 
 function show(use: HistoryUse): void {
   const all = allChats();
   const found = all.filter((chat) => hasText(chat, search.value.trim()));
-  text.textContent =
-    all.length === 0
+  const count = `${found.length} of ${all.length}, kept in this browser only.`;
+  text.textContent = keepsChats()
+    ? all.length === 0
       ? 'None yet. They are kept in this browser only.'
-      : `${found.length} of ${all.length}, kept in this browser only.`;
+      : count
+    : all.length === 0
+      ? `None is kept. ${NOT_KEPT}`
+      : `${count} The last one is not kept. ${NOT_KEPT}`;
   search.hidden = all.length === 0;
   rows.replaceChildren(...found.map((chat) => row(chat, use)));
 }

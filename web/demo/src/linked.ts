@@ -29,7 +29,7 @@ export function setUpLinked(): void {
 export function asks(model: string, memory: number): Promise<boolean | undefined> {
   answer?.(undefined);
   const known = suggestedSource(model);
-  text.textContent = `This model is fetched from ${hostOf(model)} and kept in this browser:`;
+  text.textContent = `This model is fetched from ${hostOf(model)}, and kept if this browser has room:`;
   address.textContent = shownAddress(model);
   facts.textContent =
     (known

@@ -178,7 +178,7 @@ function drawPlan(stats: Stats): void {
     segments === pinnedSegments
       ? `All of the model fits. Room for ${maxSeqLen} tokens.`
       : `The model does not fit whole, and runs all the same: the rest streams. Room for ${maxSeqLen} tokens.`;
-  void showCache(slot.source);
+  void showCache(slot.source, stats.model.bytes);
 }
 
 function clearPlan(words: string): void {

@@ -5,6 +5,7 @@ import type { CacheEntry, SuggestedModel } from 'qsf';
 import { hubName, lastName, modelAddress, suggestedSource } from './address.js';
 import { byId, make } from './dom.js';
 import * as format from './format.js';
+import { AT_LIMIT } from './kept.js';
 import { expectedSpeed } from './rate.js';
 import { openSheet, setUpSheet } from './sheet.js';
 
@@ -58,6 +59,7 @@ export function pick(next: Picking): void {
 /** Sets up the dialog. */
 export function setUpPicker(): void {
   setUpSheet(sheet);
+  byId('kept-limit', HTMLElement).textContent = AT_LIMIT;
   file.addEventListener('change', () => {
     const [chosen] = file.files ?? [];
     file.value = '';

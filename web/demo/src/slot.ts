@@ -3,6 +3,7 @@
 
 import { QSF } from 'qsf';
 import type { Progress } from 'qsf';
+import { CACHE_LIMIT } from './kept.js';
 import { computeRate } from './rate.js';
 
 export class ModelSlot {
@@ -29,7 +30,8 @@ export class ModelSlot {
     return this.#after(async () => {
       await this.#close();
       signal.throwIfAborted();
-      return (this.#llm = await QSF.load(source, { memory, computeRate: computeRate(), onProgress, signal }));
+      const options = { memory, computeRate: computeRate(), cacheLimit: CACHE_LIMIT, onProgress, signal };
+      return (this.#llm = await QSF.load(source, options));
     });
   }
 

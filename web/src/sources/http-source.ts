@@ -13,13 +13,10 @@ import { isOfOtherKind } from './kinds.js';
 import type { ModelCache } from './model-cache.js';
 import { RangeSet, endOf, takeRun } from './ranges.js';
 import type { Range } from './ranges.js';
-import { sleep } from './retry.js';
+import { isStillSame, notAgreed } from './revalidate.js';
 import type { ByteSource, Piece, ReadPiece, SourceStats } from './source.js';
 import { WholeFile } from './whole.js';
 import type { Retry } from '../types.js';
-
-/** Milliseconds that a complete cache waits for the server's answer whether the file is unchanged. */
-const REVALIDATION = 3000;
 
 /** Gets sentences about delays that the user may notice; with a retry, if a server is asked again. */
 export type Warn = (sentence: string, retry?: Retry) => void;
@@ -86,12 +83,15 @@ export class HttpSource implements ByteSource {
     this.#http = http;
     http.onBytes = () => this.onLoaded?.();
     const kept = this.#cache?.identity;
-    if (kept && this.#cache?.complete && (await this.#stillSame(kept))) {
+    const isComplete = this.#cache?.complete ?? false;
+    if (kept && isComplete && (await isStillSame(http, this.#cache!))) {
       http.expect(kept.size, kept.validator);
       this.size = kept.size;
       return;
     }
-    const remote = await http.open();
+    const remote = await http.open().catch((error: unknown) => {
+      throw isComplete && !this.#cache!.isAgreed ? notAgreed(error, this.#url) : error;
+    });
     if (remote.whole) {
       const { file, size } = await WholeFile.open(http, remote, this.#cache);
       this.#whole = file;
@@ -106,6 +106,7 @@ export class HttpSource implements ByteSource {
     // A made file is kept only for the one who makes it.
     if (!same || (this.isMade && !isOfOtherKind(remote.head!)))
       this.#cache?.reset({ url: this.#url, validator: remote.validator, size: this.size });
+    else this.#cache?.agree();
   }
 
   /** Whether the cache has a made file, which is not the one at the address. */
@@ -126,24 +127,6 @@ export class HttpSource implements ByteSource {
     return { cache, identity: { url: this.#url, validator: this.#http.validator, size: this.size } };
   }
 
-  /** Whether a complete cache still equals the server's file. Without an answer of the server it does. */
-  async #stillSame(kept: Identity): Promise<boolean> {
-    if (globalThis.navigator?.onLine === false) return true;
-    const late = new AbortController();
-    try {
-      const giveUp = sleep(REVALIDATION, late.signal).then(() => undefined);
-      giveUp.catch(() => {});
-      const remote = await Promise.race([this.#http.check(), giveUp]);
-      if (!remote) return true;
-      return remote.validator === kept.validator && (remote.size ?? sizeAt(kept)) === sizeAt(kept);
-    } catch (error) {
-      // An answer that refuses for good: the real request reports the reason.
-      return error instanceof QSFError && error.code === 'network_error';
-    } finally {
-      late.abort();
-    }
-  }
-
   /** A whole response answers every read, and a complete cache requests only bytes that it has lost. */
   get isWatched(): boolean {
     return !this.#whole && !this.#cache?.complete;
@@ -161,6 +144,16 @@ export class HttpSource implements ByteSource {
     const fetched = this.#fetch(piece);
     this.#fly(piece.offset, fetched);
     return fetched;
+  }
+
+  stream(offset: number, parts: readonly Uint8Array[]): Promise<void>[] | undefined {
+    if (this.#cache || this.#whole) return undefined;
+    let end = offset;
+    return this.#http.stream(offset, parts).map((full, i) => {
+      const at = end;
+      end += parts[i]!.length;
+      return full.then(() => this.#arrived(at, parts[i]!.length));
+    });
   }
 
   poll(ms: number): boolean | undefined {

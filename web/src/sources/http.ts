@@ -64,6 +64,7 @@ export class HttpFile {
   readonly #timeout: number;
   readonly #closing = new AbortController();
   #urgent: Want[] = [];
+  #streams: Want[][] = [];
   #active = 0;
   #size: number | undefined;
   #validator: string | null = null;
@@ -135,10 +136,27 @@ export class HttpFile {
     });
   }
 
+  /** Fills parts that follow each other from `offset` on, by one request, and returns when each is full. */
+  stream(offset: number, parts: readonly Uint8Array[]): Promise<void>[] {
+    const run: Want[] = [];
+    let at = offset;
+    const full = parts.map(
+      (into) =>
+        new Promise<void>((resolve, reject) => {
+          run.push({ offset: at, size: into.length, into, resolve, reject });
+          at += into.length;
+        }),
+    );
+    this.#streams.push(run);
+    this.pump();
+    return full;
+  }
+
   /** Starts requests until nothing is wanted or enough are in flight. */
   pump(): void {
     while (this.#active < this.#parallel && !this.#closing.signal.aborted) {
-      const run = this.#urgent.length > 0 ? takeRun(this.#urgent, MERGE) : (this.background?.() ?? []);
+      const run =
+        this.#urgent.length > 0 ? takeRun(this.#urgent, MERGE) : (this.#streams.shift() ?? this.background?.() ?? []);
       if (run.length === 0) return;
       this.#active++;
       void this.#fetchRun(run).finally(() => {
@@ -219,7 +237,7 @@ export class HttpFile {
   close(): void {
     const closed = new QSFError('cancelled', `reading ${this.url} was given up`);
     this.#closing.abort(closed);
-    for (const want of this.#urgent.splice(0)) want.reject(closed);
+    for (const want of [...this.#urgent.splice(0), ...this.#streams.splice(0).flat()]) want.reject(closed);
   }
 
   async #probe(): Promise<RemoteFile> {

@@ -19,6 +19,8 @@ export interface Journal {
   verified: RangeSet;
   /** Whether everything that the model needs is verified. */
   complete: boolean;
+  /** The seal of the headers that the server agreed to last; undefined in journals of a time without seals. */
+  seal: string | undefined;
   /** Bytes of text that were understood; further lines are written from here. */
   length: number;
 }
@@ -26,22 +28,27 @@ export interface Journal {
 const VERSION = 1;
 export const COMPLETE_LINE = 'complete\n';
 
-export function headLine(identity: Identity): string {
+export function headLine(identity: Identity, seal?: string): string {
   const { url, validator, size, of } = identity;
-  return `${JSON.stringify({ qsf: VERSION, url: hideSecrets(url), validator, size, of })}\n`;
+  return `${JSON.stringify({ qsf: VERSION, url: hideSecrets(url), validator, size, of, seal })}\n`;
 }
 
 export function rangeLine(kind: 'have' | 'drop', offset: number, size: number): string {
   return `${kind} ${offset} ${size}\n`;
 }
 
+/** The seal of no headers. */
+export const UNSEALED = '-';
+const IS_SEAL = /^(-|[0-9a-f]{96})$/;
+export const sealLine = (seal: string): string => `seal ${seal}\n`;
+
 /** Undefined if the text does not begin with a head line that this version can read. */
 export function parseJournal(bytes: Uint8Array): Journal | undefined {
   const text = new TextDecoder('latin1').decode(bytes);
   const headEnd = text.indexOf('\n');
-  const identity = headEnd < 0 ? undefined : parseHead(bytes.subarray(0, headEnd));
-  if (!identity) return undefined;
-  const journal: Journal = { identity, verified: new RangeSet(), complete: false, length: headEnd + 1 };
+  const head = headEnd < 0 ? undefined : parseHead(bytes.subarray(0, headEnd));
+  if (!head) return undefined;
+  const journal: Journal = { ...head, verified: new RangeSet(), complete: false, length: headEnd + 1 };
   for (;;) {
     const end = text.indexOf('\n', journal.length);
     if (end < 0 || !applyLine(journal, text.slice(journal.length, end))) return journal;
@@ -49,17 +56,19 @@ export function parseJournal(bytes: Uint8Array): Journal | undefined {
   }
 }
 
-function parseHead(line: Uint8Array): Identity | undefined {
+function parseHead(line: Uint8Array): Pick<Journal, 'identity' | 'seal'> | undefined {
   try {
     const head = JSON.parse(new TextDecoder().decode(line)) as Record<string, unknown>;
-    const { url, validator, size, of } = head;
+    const { url, validator, size, of, seal } = head;
     const known =
       head['qsf'] === VERSION &&
       typeof url === 'string' &&
       (validator === null || typeof validator === 'string') &&
       isSize(size) &&
-      (of === undefined || isSize(of));
-    return known ? { url: hideSecrets(url), validator, size, ...(of !== undefined && { of }) } : undefined;
+      (of === undefined || isSize(of)) &&
+      (seal === undefined || (typeof seal === 'string' && IS_SEAL.test(seal)));
+    if (!known) return undefined;
+    return { identity: { url: hideSecrets(url), validator, size, ...(of !== undefined && { of }) }, seal };
   } catch {
     return undefined;
   }
@@ -74,6 +83,11 @@ function applyLine(journal: Journal, line: string): boolean {
   if (`${line}\n` === COMPLETE_LINE) {
     journal.complete = true;
     return true;
+  }
+  if (line.startsWith('seal ')) {
+    const seal = line.slice('seal '.length);
+    if (IS_SEAL.test(seal)) journal.seal = seal;
+    return IS_SEAL.test(seal);
   }
   const match = /^(have|drop) (\d{1,15}) (\d{1,15})$/.exec(line);
   if (!match) return false;

@@ -121,9 +121,12 @@ export class KeptMadeSource implements ByteSource {
     const next = async (): Promise<void> => {
       for (let group = takeGroup(pending); group.length > 0; group = takeGroup(pending)) {
         if (this.#closed || !this.#cache.writable) return;
-        const forget = await this.#made.fetch(group);
+        const isKept = ({ offset, size }: Piece) => this.#cache.verified.covers(offset, size);
+        // The engine may have read some of them meanwhile.
+        const forget = await this.#made.fetch(group.filter((one) => !isKept(one) && !this.#flying.has(one.offset)));
         try {
           for (const { offset, size } of group) {
+            if (isKept({ offset, size, crc: undefined })) continue;
             const into = this.#blocks.take(size);
             await this.#make({ offset, into, crc: undefined });
             this.#blocks.give(into);

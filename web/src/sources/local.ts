@@ -18,7 +18,7 @@ export abstract class LocalSource implements ByteSource {
 
   accepted(): void {}
 
-  rejected(): void {}
+  rejected(_offset: number, _size: number): void {}
 
   async keep(_pieces: readonly Piece[]): Promise<void> {}
 

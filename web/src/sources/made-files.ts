@@ -4,6 +4,7 @@ import { KiB } from '../constants.js';
 import { QSFError, asError, errorName } from '../errors.js';
 import type { Failure } from '../boundary.gen.js';
 import type { MakerFiles } from '../wasm/maker.js';
+import type { Early } from './early.js';
 import type { Range } from './ranges.js';
 import type { ByteSource } from './source.js';
 
@@ -35,6 +36,8 @@ export class MadeFiles implements MakerFiles {
   readonly #open: OpenFile;
   /** The numbers of files by name; -1: there is none. */
   readonly #names = new Map<string, number>();
+  /** What was fetched early of the first file. */
+  early: Early | undefined;
   #windows: Window[] = [];
   #missing: FileRange[] = [];
   #unknown = new Set<string>();
@@ -98,7 +101,9 @@ export class MadeFiles implements MakerFiles {
     const absent = ranges.filter((range) => !this.#windows.some((window) => covers(window, range)));
     const windows = together(absent).map(({ file, offset, size }) => ({ file, offset, bytes: new Uint8Array(size) }));
     const read = async ({ file, offset, bytes: into }: Window) =>
-      await this.sources[file]!.read({ offset, into, crc: undefined });
+      file === 0 && this.early
+        ? await this.early.read(offset, into)
+        : await this.sources[file]!.read({ offset, into, crc: undefined });
     await Promise.all(windows.map(read));
     this.#windows.push(...windows);
     const gone = new Set<Window>(windows);

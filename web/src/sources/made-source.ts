@@ -5,6 +5,7 @@ import type { Maker, MakerStarter } from '../wasm/maker.js';
 import { MiB } from '../constants.js';
 import { MadeFiles } from './made-files.js';
 import type { FileRange, Forget, OpenFile } from './made-files.js';
+import { Early } from './early.js';
 import { checkEnd } from './local.js';
 import type { Range } from './ranges.js';
 import type { ByteSource, Piece, ReadPiece, SourceStats } from './source.js';
@@ -19,6 +20,8 @@ export interface Making {
   open: OpenFile;
   start: () => ReturnType<MakerStarter>;
   warn: (sentence: string) => void;
+  /** Whether the first weights are fetched while the front is read, because all weights will be needed. */
+  early?: boolean;
 }
 
 export class MadeSource implements ByteSource {
@@ -63,6 +66,8 @@ export class MadeSource implements ByteSource {
 
   async #plan(): Promise<void> {
     const held: Forget[] = [];
+    const { first, early } = this.#making;
+    this.#files.early = first && early ? new Early(first.source) : undefined;
     try {
       const maker = await this.#making.start();
       maker.begin(this.#files);
@@ -76,6 +81,8 @@ export class MadeSource implements ByteSource {
       for (const sentence of maker.warnings()) this.#making.warn(sentence);
       this.accepted();
       this.#maker = await this.#restored(held);
+      this.#files.early?.endFront(Math.min(...runsOf(this.#maker, 0).map(({ offset }) => offset)));
+      this.#files.early?.goOn();
     } finally {
       for (const forget of held) forget();
     }
@@ -212,6 +219,7 @@ export class MadeSource implements ByteSource {
 
   rest(): void {
     this.#maker = undefined;
+    this.#files.early?.forget();
   }
 
   async restart(): Promise<void> {

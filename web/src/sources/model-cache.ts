@@ -2,13 +2,24 @@
 import { ReadAhead, Trial } from './ahead.js';
 import { BlockReader } from './blob.js';
 import { Filler } from './filler.js';
-import { COMPLETE_LINE, headLine, parseJournal, rangeLine } from './journal.js';
+import { COMPLETE_LINE, headLine, parseJournal, rangeLine, sealLine, UNSEALED } from './journal.js';
 import type { Identity, Journal } from './journal.js';
-import { JOURNAL_FILE, MODEL_FILE, cacheName, cacheRoot, hasSyncAccess, lock, readWhole, syncAccess } from './opfs.js';
+import {
+  COPIES,
+  JOURNAL_FILE,
+  MODEL_FILE,
+  cacheName,
+  cacheRoot,
+  hasSyncAccess,
+  lock,
+  readWhole,
+  syncAccess,
+} from './opfs.js';
 import type { SyncFile } from './opfs.js';
 import { RangeSet } from './ranges.js';
 import { Reader } from './reader.js';
 import { sleep } from './retry.js';
+import { sealOf } from './seal.js';
 
 /** Milliseconds that the last page's worker may take to release its files. */
 const PATIENCE = 500;
@@ -32,6 +43,10 @@ export interface ModelCache {
   /** Whether bytes can be written. Only the owner writes, until the browser refuses more room. */
   readonly writable: boolean;
   readonly owned: boolean;
+  /** Whether the server agreed to the caller's headers when it was asked last, or never had to agree to any. */
+  readonly isAgreed: boolean;
+  /** Notes that the server has agreed to the caller's headers. */
+  agree(): void;
   /** Fills `into`. Undefined if that is done already. Rejects if the bytes cannot be read. */
   read(offset: number, into: Uint8Array): Promise<void> | undefined;
   /** Waits for another tab to bring bytes. False if it does not bring them. Rejects when `signal` aborts. */
@@ -51,19 +66,20 @@ export interface ModelCache {
 }
 
 /**
- * Returns the cache of an address; undefined if the browser has no private file system or no synchronous access to it.
+ * Returns the cache of an address that is requested with some headers; undefined if the browser has no private file system
+ * or no synchronous access to it.
  */
-export async function openCache(url: string): Promise<ModelCache | undefined> {
+export async function openCache(url: string, headers?: HeadersInit): Promise<ModelCache | undefined> {
   if (!hasSyncAccess() || !('locks' in navigator)) return undefined;
   const root = await cacheRoot(true);
   if (!root) return undefined;
   try {
     const name = await cacheName(url);
     const release = await lock(name, PATIENCE);
-    if (!release) return await SharedCache.open(await root.getDirectoryHandle(name), name);
+    if (!release) return await SharedCache.open(await root.getDirectoryHandle(name), name, headers);
     try {
       const remove = () => root.removeEntry(name, { recursive: true });
-      return await OwnedCache.open(await root.getDirectoryHandle(name, { create: true }), remove, release);
+      return await OwnedCache.open(await root.getDirectoryHandle(name, { create: true }), remove, release, headers);
     } catch (error) {
       release();
       throw error;
@@ -73,9 +89,38 @@ export async function openCache(url: string): Promise<ModelCache | undefined> {
   }
 }
 
+/**
+ * Returns room for a copy of some bytes of a file, which close() removes; undefined if the browser gives none. Removes
+ * the copies of workers that ended without it.
+ */
+export async function openCopy(size: number): Promise<ModelCache | undefined> {
+  const root = await cacheRoot(true, COPIES);
+  if (!root) return undefined;
+  try {
+    const name = `copy-${crypto.randomUUID()}`;
+    const release = (await lock(name, PATIENCE)) ?? (() => {});
+    const others: string[] = [];
+    for await (const { name: other } of root.values()) others.push(other);
+    for (const other of others) {
+      const left = await lock(other, 0);
+      if (left) await root.removeEntry(other, { recursive: true }).catch(() => {});
+      left?.();
+    }
+    const remove = () => root.removeEntry(name, { recursive: true });
+    const copy = await OwnedCache.open(await root.getDirectoryHandle(name, { create: true }), remove, release);
+    copy.reset({ url: '', validator: null, size });
+    copy.isTemporary = true;
+    return copy;
+  } catch {
+    return undefined;
+  }
+}
+
 class OwnedCache implements ModelCache {
   readonly owned = true;
   writable = true;
+  /** Whether close() removes it. */
+  isTemporary = false;
   identity: Identity | undefined;
   verified = new RangeSet();
   complete = false;
@@ -93,6 +138,9 @@ class OwnedCache implements ModelCache {
   readonly #remove: () => Promise<void>;
   readonly #release: () => void;
   readonly #encoder = new TextEncoder();
+  /** The seals of the caller's headers, and of those that the server agreed to last. */
+  #own = UNSEALED;
+  #agreed: string | undefined;
   #journalEnd = 0;
   #pending = '';
   #unflushed = 0;
@@ -101,6 +149,7 @@ class OwnedCache implements ModelCache {
     folder: FileSystemDirectoryHandle,
     remove: () => Promise<void>,
     release: () => void,
+    headers?: HeadersInit,
   ): Promise<OwnedCache> {
     const file = await folder.getFileHandle(MODEL_FILE, { create: true });
     const model = await syncAccess(file, PATIENCE);
@@ -108,7 +157,9 @@ class OwnedCache implements ModelCache {
       const lines = await folder.getFileHandle(JOURNAL_FILE, { create: true });
       const journal = await syncAccess(lines, PATIENCE);
       try {
-        return new OwnedCache(file, model, journal, remove, release);
+        const cache = new OwnedCache(file, model, journal, remove, release);
+        cache.#own = await sealOf(headers, cache.#agreed);
+        return cache;
       } catch (error) {
         journal.close();
         throw error;
@@ -138,6 +189,7 @@ class OwnedCache implements ModelCache {
     this.identity = found.identity;
     this.verified = found.verified;
     this.complete = found.complete;
+    this.#agreed = found.seal;
     this.#journalEnd = found.length;
     journal.truncate(found.length);
     // The journal's time of change records the last opening of the model.
@@ -184,6 +236,17 @@ class OwnedCache implements ModelCache {
     }
   }
 
+  get isAgreed(): boolean {
+    return mayRead(this.#agreed, this.#own);
+  }
+
+  agree(): void {
+    if (this.#agreed === this.#own || this.#agreed === UNSEALED) return;
+    this.#agreed = this.#own;
+    this.#pending += sealLine(this.#own);
+    this.#try(() => this.#flush());
+  }
+
   reset(identity: Identity): void {
     this.#ahead?.forget();
     this.identity = identity;
@@ -195,7 +258,8 @@ class OwnedCache implements ModelCache {
       this.#journal.flush();
       this.#model.truncate(0);
       this.#journalEnd = 0;
-      this.#pending = headLine(identity);
+      this.#agreed = this.#own;
+      this.#pending = headLine(identity, this.#own);
       this.#flush();
     });
   }
@@ -237,7 +301,7 @@ class OwnedCache implements ModelCache {
     this.#journal.close();
     await this.#reader?.close();
     await this.#filler?.close();
-    if (!this.complete && this.verified.total === 0) await this.#remove().catch(() => {});
+    if (this.isTemporary || (!this.complete && this.verified.total === 0)) await this.#remove().catch(() => {});
     this.#release();
   }
 
@@ -277,6 +341,7 @@ class OwnedCache implements ModelCache {
 class SharedCache implements ModelCache {
   readonly owned = false;
   readonly writable = false;
+  readonly isAgreed: boolean;
   readonly identity: Identity;
   verified: RangeSet;
   complete: boolean;
@@ -291,7 +356,11 @@ class SharedCache implements ModelCache {
   readonly #model: SyncFile | undefined;
   #reader: BlockReader;
 
-  static async open(folder: FileSystemDirectoryHandle, name: string): Promise<SharedCache | undefined> {
+  static async open(
+    folder: FileSystemDirectoryHandle,
+    name: string,
+    headers: HeadersInit | undefined,
+  ): Promise<SharedCache | undefined> {
     let journal = await readJournal(folder);
     // The other tab may be about to ask its server for the file's identity.
     for (let looks = STANDSTILL / LOOK; !journal && looks > 0; looks--) {
@@ -301,13 +370,15 @@ class SharedCache implements ModelCache {
     const handle = await folder.getFileHandle(MODEL_FILE);
     const file = await handle.getFile();
     const model = journal && (await syncAccess(handle, 0).catch(() => undefined));
-    return journal && new SharedCache(folder, name, journal, handle, file, model);
+    const isAgreed = mayRead(journal?.seal, await sealOf(headers, journal?.seal));
+    return journal && new SharedCache(folder, name, journal, isAgreed, handle, file, model);
   }
 
   private constructor(
     folder: FileSystemDirectoryHandle,
     name: string,
     journal: Journal,
+    isAgreed: boolean,
     handle: FileSystemFileHandle,
     file: File,
     model: SyncFile | undefined,
@@ -317,6 +388,7 @@ class SharedCache implements ModelCache {
     this.identity = journal.identity;
     this.verified = journal.verified;
     this.complete = journal.complete;
+    this.isAgreed = isAgreed;
     this.#handle = handle;
     this.#reader = new BlockReader(file);
     // A handle without sharing would be the only one, and belongs to the owner.
@@ -361,6 +433,7 @@ class SharedCache implements ModelCache {
     }
   }
 
+  agree(): void {}
   reset(): void {
     this.drop(0, this.identity.size);
   }
@@ -380,3 +453,7 @@ class SharedCache implements ModelCache {
 
 const readJournal = async (folder: FileSystemDirectoryHandle): Promise<Journal | undefined> =>
   parseJournal((await readWhole(folder, JOURNAL_FILE)).bytes);
+
+/** Whether who sends headers with a seal may read what the server gave for another one, without asking it. */
+const mayRead = (agreed: string | undefined, own: string): boolean =>
+  agreed === undefined || agreed === UNSEALED || agreed === own;

@@ -5,6 +5,8 @@ import { MiB } from '../constants.js';
 import { digestOf } from '../digest.js';
 
 const ROOT = 'qsf';
+/** The folder of copies of files, each as a cached model is, which last as long as their source. */
+export const COPIES = 'qsf-copies';
 export const MODEL_FILE = 'model';
 export const JOURNAL_FILE = 'journal';
 /** Bytes of a block through which shared memory is copied. */
@@ -132,11 +134,11 @@ export async function syncAccess(file: FileSystemFileHandle, patience: number): 
   }
 }
 
-/** Returns the folder of all models; undefined if the browser has none. */
-export async function cacheRoot(create: boolean): Promise<FileSystemDirectoryHandle | undefined> {
+/** Returns the folder of all models, or of copies; undefined if the browser has none. */
+export async function cacheRoot(create: boolean, name = ROOT): Promise<FileSystemDirectoryHandle | undefined> {
   try {
     const top = await navigator.storage.getDirectory();
-    return await top.getDirectoryHandle(ROOT, { create });
+    return await top.getDirectoryHandle(name, { create });
   } catch {
     return undefined;
   }

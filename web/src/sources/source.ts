@@ -34,12 +34,19 @@ export interface ByteSource {
   readonly isWatched: boolean;
   /** Whether the source makes the bytes of segments itself, so that the file may not state their checksums. */
   readonly makes?: boolean;
+  /** The first bytes, if they are here. */
+  readonly head?: Uint8Array | undefined;
   /** Whether keep() has room for pieces, as far as is known. */
   readonly keeps: boolean;
   /** Called when stats().loaded has grown. */
   onLoaded: (() => void) | undefined;
   /** Fills `into`. Undefined if it is done already, without waiting. */
   read(piece: ReadPiece): Promise<void> | undefined;
+  /**
+   * Fills parts that follow each other from `offset` on, by one request, and returns when each is full. Undefined if that
+   * has no use.
+   */
+  stream?(offset: number, parts: readonly Uint8Array[]): Promise<void>[] | undefined;
   /**
    * Settles reads that another thread has finished without a message. Waits at most `ms` milliseconds for one. Returns
    * whether there were any; undefined if none is under way.

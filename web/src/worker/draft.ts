@@ -23,7 +23,7 @@ export class Draft {
       warning: (warning) => tell.warning(`The draft model: ${warning}`),
     };
     return ofDraft(async () => {
-      const loader = await Loader.create(draftRequest(request), engine, own, start, opener);
+      const loader = await Loader.create(draftRequest(request), engine, own, start, () => opener);
       return new Draft(model, loader, tell);
     });
   }

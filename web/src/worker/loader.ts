@@ -11,6 +11,7 @@ import type { Expected, Progress } from '../types.js';
 import type { Engine, OfFile } from '../wasm/engine.js';
 import type { MakerStarter } from '../wasm/maker.js';
 import { fileDigest } from './file-digest.js';
+import { makesCopies } from '../sources/copied-blob.js';
 import { isRemote, openSource } from './open-source.js';
 import { ProgressReport } from './progress.js';
 import { chosenRequest } from './repository.js';
@@ -71,18 +72,31 @@ export class Loader {
   /** Whether the session was opened for a source that others watch. */
   #watched = false;
 
-  /** Opens the source of a request. */
+  /** Opens the source of a request while the engine starts. Rejects with the engine's error rather than the source's. */
   static async create(
     request: LoadRequest,
-    engine: Engine,
+    starting: Engine | Promise<Engine>,
     tell: Listeners,
     start: MakerStarter,
-    opener: Opener,
+    openerOf: (engine: Engine) => Opener,
   ): Promise<Loader> {
     const progress = new ProgressReport((now) => tell.progress(now));
     const warn = warner(tell, progress);
-    const chosen = await chosenRequest(request, warn);
-    return new Loader(chosen, engine, await openSource(chosen, start, warn), tell, opener, progress);
+    const open = async () => {
+      const chosen = await chosenRequest(request, warn);
+      return { chosen, source: await openSource(chosen, start, warn) };
+    };
+    const opening = open();
+    opening.catch(() => {}); // the engine's error comes first
+    let engine: Engine;
+    try {
+      engine = await starting;
+    } catch (error) {
+      void opening.then(({ source }) => source.close()).catch(() => {});
+      throw error;
+    }
+    const { chosen, source } = await opening;
+    return new Loader(chosen, engine, source, tell, openerOf(engine), progress);
   }
 
   constructor(
@@ -283,10 +297,11 @@ export class Loader {
 
   /** The rate is a measurement: docs/notes/2026-11-29-pages-sources-and-threads.md. */
   #warnOfFile(): void {
-    const { source } = this.#request;
+    const { source, cache } = this.#request;
     const isFile = source instanceof Blob || Array.isArray(source);
+    const isCopied = cache && makesCopies();
     const { tokenBytes, residentBudget } = this.engine.session.stats();
-    if (!isFile || tokenBytes === 0) return;
+    if (!isFile || isCopied || tokenBytes === 0) return;
     this.#warn(
       `${String(tokenBytes)} bytes of weights are read from a File or Blob for every token, at about a quarter of the rate of an ` +
         `address that is kept. With ${String(residentBudget)} bytes of memory none are.`,

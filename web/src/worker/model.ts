@@ -38,19 +38,13 @@ export class Model {
 
   static async create(request: LoadRequest, tell: Listeners, start: Starters): Promise<Model> {
     checkWebAssembly();
-    const variant = request.variant ?? (await chooseVariant());
     const threads = detectThreads(request.threads);
-    const tuned = request.threads === undefined;
-    const { memory: budget, wasm } = request;
-    const shared = threads > 1 || detectSharing(wasm);
-    const engine = await Engine.create({ variant, threads, tuned, shared, budget, wasm }, start.engine);
-    const draft = request.draft === undefined ? undefined : await Draft.create(request, engine, tell, start.maker);
+    const starting = startEngine(request, threads, start.engine);
+    const draft =
+      request.draft === undefined ? undefined : await Draft.create(request, await starting, tell, start.maker);
     try {
-      return new Model(
-        request,
-        await Loader.create(request, engine, tell, start.maker, openerOf(engine, draft)),
-        draft,
-      );
+      const opener = (engine: Engine) => openerOf(engine, draft);
+      return new Model(request, await Loader.create(request, starting, tell, start.maker, opener), draft);
     } catch (error) {
       await draft?.close();
       throw error;
@@ -203,6 +197,14 @@ function begun<T>(turn: Turn, begin: () => T): T {
 }
 
 /** Returns the opening of a model, whose draft has opened. */
+async function startEngine(request: LoadRequest, threads: number, start: ModuleStarter): Promise<Engine> {
+  const variant = request.variant ?? (await chooseVariant());
+  const tuned = request.threads === undefined;
+  const { memory: budget, wasm } = request;
+  const shared = threads > 1 || detectSharing(wasm);
+  return Engine.create({ variant, threads, tuned, shared, budget, wasm }, start);
+}
+
 export const openerOf = (engine: Engine, draft?: Draft): Opener => ({
   open: (options) => {
     engine.open(options);

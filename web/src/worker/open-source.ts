@@ -3,6 +3,7 @@ import type { LoadRequest, NamedFile } from '../contract.js';
 import { QSFError } from '../errors.js';
 import { makeRoom } from '../page/cache.js';
 import { BlobSource } from '../sources/blob.js';
+import { CopiedBlob, makesCopies } from '../sources/copied-blob.js';
 import { HttpSource } from '../sources/http-source.js';
 import type { Warn } from '../sources/http-source.js';
 import { KeptMadeSource } from '../sources/kept-made.js';
@@ -36,7 +37,8 @@ export async function openSource(request: LoadRequest, start: MakerStarter, warn
   const kept = first instanceof HttpSource && first.head ? first.detach() : undefined;
   if (!kept) return make(request, first, start, warn);
   // The kept file has the other files' weights.
-  const made = await closing(kept.cache, make({ ...request, cache: false }, first, start, warn));
+  const isNew = kept.cache.verified.total === 0;
+  const made = await closing(kept.cache, make({ ...request, cache: false }, first, start, warn, isNew));
   return new KeptMadeSource(made, kept.cache, kept.identity);
 }
 
@@ -46,6 +48,7 @@ async function make(
   source: ByteSource | undefined,
   start: MakerStarter,
   warn: Warn,
+  isNew = true,
 ): Promise<MadeSource> {
   try {
     return await MadeSource.open({
@@ -53,6 +56,7 @@ async function make(
       open: (name) => openOther(request, name, warn),
       start: () => start(request.wasm),
       warn,
+      early: isNew && !request.lazy,
     });
   } catch (error) {
     const isUnnamed = error instanceof QSFError && error.url === undefined;
@@ -91,13 +95,16 @@ async function openBytes(
   warn: Warn,
 ): Promise<ByteSource> {
   if (source instanceof Uint8Array) return new BytesSource(source);
-  if (typeof source !== 'string') return new BlobSource(source);
+  if (typeof source !== 'string') return openBlob(request, source, warn);
   return isRemote(source) ? openHttp(request, source, warn) : openFile(source);
 }
 
+const openBlob = ({ cache, cacheLimit = Infinity }: LoadRequest, blob: Blob, warn: Warn): BlobSource =>
+  cache && makesCopies() ? new CopiedBlob(blob, cacheLimit, warn) : new BlobSource(blob);
+
 async function openHttp(request: LoadRequest, url: string, warn: Warn): Promise<HttpSource> {
   const { cache, cacheLimit, network } = request;
-  let kept = cache ? await openCache(url) : undefined;
+  let kept = cache ? await openCache(url, network.headers) : undefined;
   // Another tab makes the file, and has not finished.
   if (kept && !kept.owned && kept.identity?.of !== undefined && !kept.complete) {
     await kept.close();
@@ -157,7 +164,7 @@ async function openOther(request: LoadRequest, name: string, warn: Warn): Promis
   const { source } = request;
   if (isList(source)) {
     const found = source.find((other) => other.name === name);
-    return found && new BlobSource(found.file);
+    return found && openBlob(request, found.file, warn);
   }
   if (typeof source !== 'string') return undefined;
   const url = new URL(source);

@@ -14,6 +14,7 @@ const input = byId('add-files', HTMLInputElement);
 const drop = byId('drop', HTMLElement);
 const status = byId('files-status', HTMLElement);
 const rows = byId('documents', HTMLElement);
+const keep = byId('files-keep', HTMLElement);
 const wants = byId('files-choose', HTMLButtonElement);
 
 /** Words about each file under way, by its id. */
@@ -123,6 +124,7 @@ export class Files {
   show(): void {
     const { files, keeps } = this.#library;
     const hasModel = this.#embedder !== undefined;
+    keep.hidden = !keeps;
     wants.hidden = hasModel || files.length === 0;
     const all = files.length === 1 ? 'One file' : `${files.length} files`;
     const count = files.reduce((sum, { id }) => sum + (this.#library.passages(id) ?? 0), 0);

@@ -2,6 +2,7 @@
 // budget is the memory that stays.
 
 import { QSF } from 'qsf';
+import { CACHE_LIMIT } from '../kept.js';
 import { embedderOf, rememberedChoice } from './embedder.js';
 import { Library } from './library.js';
 import { openStore } from './store.js';
@@ -16,7 +17,7 @@ export async function searchFiles(question: string, signal?: AbortSignal, store?
   const library = await Library.open(store ?? (await openStore()));
   if (!choice || library.files.length === 0)
     throw new Error('there are no files to search; the user can add some on the page "Ask your files"');
-  const llm = await QSF.load(choice.source, { memory: choice.memory, signal });
+  const llm = await QSF.load(choice.source, { memory: choice.memory, cacheLimit: CACHE_LIMIT, signal });
   try {
     const embedder = embedderOf(llm, choice.source);
     await library.use(embedder.key);
