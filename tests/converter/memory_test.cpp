@@ -221,16 +221,30 @@ std::string write_checkpoint(const Folder& folder) {
   return folder.path("m.bin");
 }
 
+std::string write_qsf(const Folder& folder) {
+  const Folder from;
+  EXPECT_EQ(run({program("qsf-convert"), write_llama2c(from), folder.path("in.qsf"), "--quiet", "--quant-type", "f16",
+                 "--tokenizer", "none"})
+                .code,
+            0);
+  return folder.path("in.qsf");
+}
+
 struct Maker {
   const char* kind;  // of kInputKinds
   const char* form;
   std::string (*write)(const Folder& folder);
 };
 constexpr std::array kMakers{
-    Maker{"hf", "safetensors", write_safetensors},     Maker{"hf", "archive", write_archive},
-    Maker{"hf", "older layout, turned", write_legacy}, Maker{"gguf", "whole", write_whole_gguf},
-    Maker{"gguf", "decoded", write_decoded_gguf},      Maker{"gguf", "parts", write_gguf_parts},
-    Maker{"checkpoint", "int8", write_checkpoint},     Maker{"llama2c", "float32", write_llama2c},
+    Maker{"hf", "safetensors", write_safetensors},
+    Maker{"hf", "archive", write_archive},
+    Maker{"hf", "older layout, turned", write_legacy},
+    Maker{"gguf", "whole", write_whole_gguf},
+    Maker{"gguf", "decoded", write_decoded_gguf},
+    Maker{"gguf", "parts", write_gguf_parts},
+    Maker{"checkpoint", "int8", write_checkpoint},
+    Maker{"llama2c", "float32", write_llama2c},
+    Maker{"qsf", "f16", write_qsf},
 };
 
 TEST(Memory, OfAnyInputStaysSmall) {
