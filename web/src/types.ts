@@ -89,7 +89,15 @@ export interface Expected {
 }
 
 type Planned =
-  'maxSeqLen' | 'sequences' | 'guesses' | 'guessByLayers' | 'guessLayers' | 'guessByHead' | 'logprobs' | 'streamAll' | 'textBytes';
+  | 'maxSeqLen'
+  | 'sequences'
+  | 'guesses'
+  | 'guessByLayers'
+  | 'guessLayers'
+  | 'guessByHead'
+  | 'logprobs'
+  | 'streamAll'
+  | 'textBytes';
 
 export interface LoadOptions
   extends Given<Pick<OpenOptions, Planned | 'readRate' | 'computeRate'>>, KvPolicyOptions, DraftOptions {
