@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "qsf/base/heap_sort.h"
+
 namespace qsf::convert {
 
 Status check_no_overlap(std::span<ByteRange> ranges, std::string_view file) {
-  std::sort(ranges.begin(), ranges.end(), [](const ByteRange& a, const ByteRange& b) {
+  heap_sort(ranges, [](const ByteRange& a, const ByteRange& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
   });
   for (std::size_t i = 1; i < ranges.size(); ++i) {

@@ -15,6 +15,7 @@
 #include "converter/tensors/rows.h"
 #include "converter/types/gguf_form.h"
 #include "converter/types/written_type.h"
+#include "qsf/base/heap_sort.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 #include "qsf/formats/format.h"
@@ -186,7 +187,7 @@ Status check_parts(const Frame& frame, const Placed& placed, const LoadedTensor&
     all = rows;
     ranges.push_back(range);
   }
-  std::ranges::sort(ranges, {}, &RowRange::begin);
+  heap_sort(ranges, {}, &RowRange::begin);
   for (const RowRange& range : ranges) {
     if (range.begin != covered) break;
     covered = range.end;

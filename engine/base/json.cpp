@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "qsf/base/heap_sort.h"
 #include "qsf/base/try.h"
 #include "qsf/base/utf8.h"
 
@@ -109,7 +110,7 @@ class Reader {
     for (std::uint32_t i = object.first; i != 0; i = d_[i].next) ids[n++] = i;
     const auto name = [&](std::uint32_t i) { return d_[ids[i]].name; };
     if (n > kFewMembers) {
-      std::sort(ids, ids + n, [&](std::uint32_t a, std::uint32_t b) { return d_[a].name < d_[b].name; });
+      heap_sort(std::span(ids, n), {}, [&](std::uint32_t id) { return d_[id].name; });
     }
     for (std::uint32_t i = 1; i < n; ++i) {
       for (std::uint32_t j = n > kFewMembers ? i - 1 : 0; j < i; ++j) {

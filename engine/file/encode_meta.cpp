@@ -1,13 +1,14 @@
 #include <algorithm>
 
 #include "file/encode.h"
+#include "qsf/base/heap_sort.h"
 
 namespace qsf {
 
 Result<std::vector<std::byte>> encode_meta(std::span<const MetaEntry> meta) {
   std::vector<const MetaEntry*> sorted;
   for (const MetaEntry& entry : meta) sorted.push_back(&entry);
-  std::ranges::sort(sorted, {}, &MetaEntry::key);
+  heap_sort(sorted, {}, &MetaEntry::key);
   std::vector<std::byte> out;
   append(out, static_cast<std::uint32_t>(sorted.size()));
   for (const MetaEntry* entry : sorted) {

@@ -9,6 +9,7 @@
 #include "file/fields.h"
 #include "qsf/base/align.h"
 #include "qsf/base/checksum.h"
+#include "qsf/base/heap_sort.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 
@@ -135,7 +136,7 @@ std::span<const std::byte> FilePlan::content_of(std::uint32_t tag, std::span<con
 
 void FilePlan::take_sources(FileSpec& spec) {
   sources_ = std::move(spec.tensors);
-  std::ranges::sort(sources_, [](const TensorSpec& a, const TensorSpec& b) {
+  heap_sort(sources_, [](const TensorSpec& a, const TensorSpec& b) {
     return a.stage != b.stage ? a.stage < b.stage : order(a) < order(b);
   });
 }

@@ -6,6 +6,7 @@
 
 #include "file/layer_checks.h"
 #include "qsf/base/bytes.h"
+#include "qsf/base/heap_sort.h"
 #include "qsf/base/try.h"
 #include "qsf/file/reader.h"
 #include "qsf/formats/kv.h"
@@ -263,7 +264,7 @@ std::vector<std::byte> encode_layer_table(const LayerTable& table, const LayerKi
   }
   difference(kModelScope, table.model, ModelKind{}, model_keys);
   if (entries.empty() && table.kinds.size() < 2) return {};
-  std::ranges::sort(entries, {}, [](const Entry& e) { return std::uint32_t{e.scope} << 16 | e.number; });
+  heap_sort(entries, {}, [](const Entry& e) { return std::uint32_t{e.scope} << 16 | e.number; });
   const std::size_t n_layers = table.of_layer.size();
   std::vector<std::byte> out(8 + (n_layers + 3) / 4 * 4 + entries.size() * 8);
   store_le(out.data(), static_cast<std::uint32_t>(std::max<std::size_t>(table.kinds.size(), 1)));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "qsf/base/heap_sort.h"
 #include "text/unicode.h"
 
 namespace qsf::grammar {
@@ -45,8 +46,7 @@ void CharClass::add(const CharClass& other) {
 }
 
 void CharClass::sort() {
-  std::sort(ranges_.begin(), ranges_.begin() + count_,
-            [](const CharRange& a, const CharRange& b) { return a.first < b.first; });
+  heap_sort(std::span(ranges_).first(count_), {}, &CharRange::first);
   std::uint32_t n = 0;
   for (std::uint32_t i = 0; i < count_; ++i) {
     if (n != 0 && ranges_[i].first <= ranges_[n - 1].last + 1) {

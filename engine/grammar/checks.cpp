@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "qsf/base/heap_sort.h"
+
 namespace qsf::grammar {
 namespace {
 
@@ -35,7 +37,7 @@ std::uint32_t Checks::number(const NumberCheck& check) {
 }
 
 std::uint32_t Checks::names(std::span<std::string_view> names) {
-  std::sort(names.begin(), names.end());
+  heap_sort(names);
   std::uint32_t first = 0;
   for (const std::string_view name : names) {
     const std::uint32_t id = names_.add(name);

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "grammar/schema_parts.h"
+#include "qsf/base/heap_sort.h"
 #include "qsf/base/try.h"
 
 namespace qsf::grammar {
@@ -40,7 +41,7 @@ class Literals {
         for (std::uint32_t i = first; i != 0; i = p_.d[i].next) {
           if (p_.d[i].kind == Kind::string) texts[n++] = p_.d[i].text;
         }
-        std::sort(texts, texts + n);
+        heap_sort(std::span(texts, n));
         n = static_cast<std::uint32_t>(std::unique(texts, texts + n) - texts);
         QSF_LET(check, names(keyword, {texts, n}));
         p_.list.add(p_.add(NodeOp::string, check));

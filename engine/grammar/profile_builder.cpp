@@ -3,6 +3,7 @@
 #include <array>
 
 #include "grammar/profiles.h"
+#include "qsf/base/heap_sort.h"
 
 namespace qsf::grammar {
 namespace {
@@ -186,7 +187,7 @@ class Profiles::Builder {
     if (names == nullptr) return;
     for (std::uint32_t i = 0; i < n; ++i) names[i] = o_.s_->names[o_.terms_->marked(mark + i)];
     o_.terms_->drop(mark);
-    std::sort(names, names + n);
+    heap_sort(std::span(names, n));
     p_.n_names = static_cast<std::uint32_t>(std::unique(names, names + n) - names);
     names_ = {names, p_.n_names};
     std::array<std::uint32_t, kMaxChecks> list{};
@@ -288,7 +289,7 @@ class Profiles::Builder {
 };
 
 std::uint32_t Profiles::of(std::span<std::uint32_t> nodes) {
-  std::sort(nodes.begin(), nodes.end());
+  heap_sort(nodes);
   nodes = nodes.first(static_cast<std::size_t>(std::unique(nodes.begin(), nodes.end()) - nodes.begin()));
   if (nodes.size() > kMaxRoots) failed_ = true;
   if (failed_) return 0;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "qsf/base/heap_sort.h"
 #include "qsf/base/try.h"
 #include "qsf/base/utf8.h"
 #include "text/normalizer.h"
@@ -69,7 +70,7 @@ class IdsByText {
     ids_.push_back({text, static_cast<std::uint32_t>(ids_.size()), id});
   }
   void sort() {
-    std::ranges::sort(ids_);
+    heap_sort(ids_);
     const auto [first, last] = std::ranges::unique(ids_, {}, &Entry::text);
     ids_.erase(first, last);
   }
@@ -237,7 +238,7 @@ class Builder {
     for (std::uint32_t id = 0; id < header_.n_tokens; ++id) {
       if (!stored_[id].empty() && wanted(source_.tokens[id].type)) ids.push_back(id);
     }
-    std::sort(ids.begin(), ids.end(), [&](std::uint32_t a, std::uint32_t b) {
+    heap_sort(ids, [&](std::uint32_t a, std::uint32_t b) {
       const int order = stored_[a].compare(stored_[b]);
       if (order != 0) return order < 0;
       const bool normal_a = source_.tokens[a].type == TokenType::normal;
@@ -301,7 +302,7 @@ class Builder {
       }
       if (merges_.size() != before) ++rank;
     }
-    std::sort(merges_.begin(), merges_.end());
+    heap_sort(merges_);
     return {};
   }
 
@@ -329,7 +330,7 @@ class Builder {
       }
       merges_.push_back({a, tokn::pack({b, result, rank})});
     }
-    std::sort(merges_.begin(), merges_.end());
+    heap_sort(merges_);
     for (std::size_t i = 1; i < merges_.size(); ++i) {
       if (merges_[i].first == merges_[i - 1].first &&
           tokn::unpack(merges_[i].second).right == tokn::unpack(merges_[i - 1].second).right) {

@@ -11,6 +11,7 @@
 #include "converter/types/gguf_form.h"
 #include "converter/types/gguf_keys.h"
 #include "qsf/base/bytes.h"
+#include "qsf/base/heap_sort.h"
 #include "qsf/base/try.h"
 #include "qsf/formats/format.h"
 
@@ -379,7 +380,7 @@ Result<Gguf> read_gguf(const Input& file, TernaryLayout ternary) {
 
   std::vector<std::uint64_t> ends{data.size};
   for (const TensorInfo& info : infos) ends.push_back(info.offset);
-  std::ranges::sort(ends);
+  heap_sort(ends);
   out.tensors.reserve(infos.size());
   std::vector<ByteRange> ranges(infos.size());
   std::vector<std::uint64_t> rooms;

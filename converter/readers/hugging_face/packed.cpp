@@ -12,6 +12,7 @@
 
 #include "converter/tensors/scaled.h"
 #include "qsf/base/bytes.h"
+#include "qsf/base/heap_sort.h"
 #include "qsf/base/try.h"
 #include "qsf/formats/format.h"
 
@@ -338,7 +339,7 @@ Status join_packed(const Json& config, LoadedModel& out) {
                    : join_ternary(packing, out.tensors[scales->second], tensor));
     joined.push_back(scales->second);
   }
-  std::ranges::sort(joined, std::greater<>());
+  heap_sort(joined, std::ranges::greater());
   for (const std::size_t at : joined) out.tensors.erase(out.tensors.begin() + static_cast<std::ptrdiff_t>(at));
   std::erase_if(out.tensors, [&](const LoadedTensor& tensor) {
     return nvfp4 && std::ranges::any_of(kScalesOfInputs, [&](auto end) { return tensor.name.ends_with(end); });
