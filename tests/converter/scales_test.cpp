@@ -17,16 +17,16 @@
 namespace qsf::test {
 namespace {
 
-constexpr std::uint32_t kRows = 3, kBad = 2;
+constexpr std::uint32_t kScaledRows = 3, kBad = 2;
 const std::string kName = "blk.0.attn_q.weight";
 
 /// Reads rows of one block each in their own type; the error where there is one.
 Status read(convert::LoadedTensor tensor, FormatId type, std::uint32_t cols, const Bytes& rows) {
   Bytes out(rows.size());
   tensor.name = kName;
-  tensor.shape = {kRows, cols};
-  const convert::RowsOf as = convert::rows_as(tensor, type, kRows, cols, {}).rows_of;
-  const Status status = as(0, kRows, out);
+  tensor.shape = {kScaledRows, cols};
+  const convert::RowsOf as = convert::rows_as(tensor, type, kScaledRows, cols, {}).rows_of;
+  const Status status = as(0, kScaledRows, out);
   if (status) {
     EXPECT_EQ(out, rows);
   }
@@ -75,7 +75,7 @@ const std::array kGgml{
 TEST(Scales, OfGgmlsBlocksAreFinite) {
   for (const Ggml& ggml : kGgml) {
     const Bytes all = read_bytes(kSource + "/tests/data/ggml-blocks/" + ggml.name + ".q");
-    Bytes rows(all.begin(), all.begin() + kRows * ggml.block_bytes);
+    Bytes rows(all.begin(), all.begin() + kScaledRows * ggml.block_bytes);
     const auto status = [&] {
       const FormatId id = ggml_type(ggml.type);
       return read(tensor_of(*find_format(id), rows), id, ggml.block, rows);
@@ -109,7 +109,7 @@ TEST(Scales, OfEveryFormatAreFinite) {
   for (const Format& format : kFormats) {
     for (const Field& field : {format.scale, format.minimum}) {
       const auto refused = [&](auto number) {
-        Bytes rows(std::size_t{kRows} * format.block_bytes);
+        Bytes rows(std::size_t{kScaledRows} * format.block_bytes);
         EXPECT_TRUE(read(tensor_of(format, rows), format.id, format.block, rows)) << format.name;
         set(rows, format.block_bytes, field.at, number);
         expect_refused(read(tensor_of(format, rows), format.id, format.block, rows), std::string(format.name));
