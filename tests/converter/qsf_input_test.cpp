@@ -16,7 +16,7 @@ namespace {
 
 using convert::Options;
 
-const std::string kStories = kSource + "/models/stories";
+const std::string kStoriesFolder = kSource + "/models/stories";
 
 Options in_type(FormatId type) {
   Options options;
@@ -63,7 +63,7 @@ TEST(QsfInput, BecomesTheFileOfItsOriginal) {
   }
   Options packed = in_type(FormatId::f16);
   packed.compression = Compression::lz4;
-  const Both files = both(kStories, packed, in_type(FormatId::q8), ".qsf");
+  const Both files = both(kStoriesFolder, packed, in_type(FormatId::q8), ".qsf");
   EXPECT_TRUE(files.itself == files.by_qsf);
 }
 
@@ -121,7 +121,7 @@ TEST(QsfInput, BecomesTheGgufOfItsOriginal) {
     const Both files = both(kData + name, in_type(FormatId::f32), in_type(ggml_type(8)), ".gguf");
     EXPECT_TRUE(files.itself == files.by_qsf) << name;
   }
-  const Both files = both(kStories, in_type(FormatId::f32), in_type(ggml_type(12)), ".gguf");
+  const Both files = both(kStoriesFolder, in_type(FormatId::f32), in_type(ggml_type(12)), ".gguf");
   EXPECT_TRUE(files.itself == files.by_qsf);
 }
 
