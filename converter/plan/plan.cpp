@@ -187,7 +187,7 @@ Status check_parts(const Frame& frame, const Placed& placed, const LoadedTensor&
     all = rows;
     ranges.push_back(range);
   }
-  heap_sort(ranges, {}, &RowRange::begin);
+  heap_sort(ranges, {}, [](const RowRange& range) { return std::pair(range.begin, range.end); });
   for (const RowRange& range : ranges) {
     if (range.begin != covered) break;
     covered = range.end;

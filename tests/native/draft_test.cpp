@@ -230,7 +230,7 @@ TEST(OwnGuesses, ByTheHead) {
     command.insert(command.end(), more.begin(), more.end());
     const Json made = receipt(command);
     EXPECT_EQ(made.at("logits_hash"), expected.at("logits_hash"));
-    EXPECT_GT(made.at("guesses").at("made"), 20);
+    EXPECT_GT(made.at("guesses").at("guessed"), 20);
   }
 }
 

@@ -336,9 +336,19 @@ TEST(MadeModel, WhatIsNoModelIsRefusedAsBefore) {
   HostOptions options;
   options.source.quant_type = "q9";
   EXPECT_EQ(error_of(open(kData + "gguf/llama.gguf", options, cancel)).code, ErrorCode::bad_argument);
+}
+
+TEST(MadeModel, AFileOfOursTakesOtherTypesToo) {
+  const TempDir dir;
+  const std::atomic<bool> cancel{false};
   convert_to(kStories, dir / "m.qsf");
+  convert_to(kStories, dir / "q.qsf", "q4_0");
+  HostOptions options;
   options.source.quant_type = "q4_0";
-  EXPECT_EQ(error_of(open(dir / "m.qsf", options, cancel)).code, ErrorCode::bad_argument);
+  const auto made = open(dir / "m.qsf", options, cancel), converted = open(dir / "q.qsf", {}, cancel);
+  ASSERT_TRUE(made) << made.error().sentence;
+  ASSERT_TRUE(converted) << converted.error().sentence;
+  EXPECT_EQ((*made)->session().stats().weight_bytes, (*converted)->session().stats().weight_bytes);
 }
 
 class Fronts : public ::testing::Test {
