@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view kRevision = "made 2";  // another one for each change of the fronts that the code makes
 
-/// Whether the converter makes a file of the model. Of a .qsf file it makes one of other types only.
+/// Whether the converter makes a file of the model. It makes one of a .qsf file only if other types are asked for.
 bool is_made(const convert::ModelLocation& place, const SourceOptions& options) {
   return convert::is_qsf(place) ? !options.quant_type.empty() : convert::is_recognised(place);
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "engine/company.h"
 #include "engine/host.h"
 #include "engine/reference.h"
 #include "engine/variants.h"
@@ -350,41 +351,7 @@ TEST(HeadGuesses, AreForgottenAtEveryEnd) {
 
 TEST(HeadGuesses, OfSeveralSequences) {
   const SmallFile file = small_file(with_guess_layer(), [](SmallFile& changed) { agree(changed, 0.15f); });
-  const auto ids = some_tokens(9, 40);
-  const Generation expected = Host(file.bytes, 8 * kMiB, {}).generate(greedy(ids, 60));
-  for (const std::uint32_t chunk : {2u, 4u, 12u, 0u}) {
-    for (const std::uint32_t interval : {3u, 7u, 1000u}) {
-      OpenOptions options = by_head(7);
-      options.sequences = 4;
-      options.chunk = chunk;
-      Host host(file.bytes, 8 * kMiB, options);
-      ASSERT_EQ(host.error.code, ErrorCode::none) << host.error.sentence;
-      Session& session = *host.session;
-      std::array<std::vector<std::uint32_t>, 4> tokens;
-      for (std::uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(session.start(greedy(ids, 60), i));
-      std::uint32_t steps = 0;
-      for (Step step = Step::working; step != Step::ready;) {
-        step = host.step();
-        ASSERT_NE(step, Step::error) << session.error().sentence;
-        if (step == Step::token) tokens[session.sequence()].push_back(session.token());
-        if (++steps % interval != 0 || tokens[0].size() > 50) continue;
-        session.stop(3);
-        Prompt again = greedy(ids, 60);
-        again.anew = true;
-        ASSERT_TRUE(session.start(again, 3));
-        tokens[3].clear();
-      }
-      for (std::uint32_t i = 0; i < 3; ++i) {
-        EXPECT_EQ(tokens[i], expected.tokens) << chunk << " " << interval << " " << i;
-        if (chunk == 12 || chunk == 0) {  // fewer columns have no room for a guess in each sequence
-          EXPECT_GT(session.sequence_stats(i).right_tokens, 0u) << chunk << " " << interval;
-        }
-      }
-      if (interval != 1000) {
-        EXPECT_EQ(tokens[3], expected.tokens) << chunk;
-      }
-    }
-  }
+  expect_text_of_one(file, by_head(7), 12);
 }
 
 TEST(HeadGuesses, AreRefusedWithASentence) {

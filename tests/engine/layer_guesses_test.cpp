@@ -2,6 +2,7 @@
 // against one token at a time.
 #include <array>
 
+#include "engine/company.h"
 #include "engine/host.h"
 #include "engine/variants.h"
 #include "qsf/file/reader.h"
@@ -190,41 +191,7 @@ TEST(LayerGuesses, AreRefusedWithASentence) {
 // Sequences that decode together guess in one pass; those that are stopped or begin in between disturb no other.
 TEST(LayerGuesses, OfSeveralSequences) {
   const SmallFile file = small_file(four_layers(), [](SmallFile& made) { weaken(made, 1, 4); });
-  const auto ids = some_tokens(9, 40);
-  const Generation expected = Host(file.bytes, 8 * kMiB, {}).generate(greedy(ids, 60));
-  for (const std::uint32_t chunk : {2u, 4u, 6u, 0u}) {
-    for (const std::uint32_t interval : {3u, 7u, 1000u}) {
-      OpenOptions options = by_layers(1, 7);
-      options.sequences = 4;
-      options.chunk = chunk;
-      Host host(file.bytes, 8 * kMiB, options);
-      ASSERT_EQ(host.error.code, ErrorCode::none) << host.error.sentence;
-      Session& session = *host.session;
-      std::array<std::vector<std::uint32_t>, 4> tokens;
-      for (std::uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(session.start(greedy(ids, 60), i));
-      std::uint32_t steps = 0;
-      for (Step step = Step::working; step != Step::ready;) {
-        step = host.step();
-        ASSERT_NE(step, Step::error) << session.error().sentence;
-        if (step == Step::token) tokens[session.sequence()].push_back(session.token());
-        if (++steps % interval != 0 || tokens[0].size() > 50) continue;
-        session.stop(3);
-        Prompt again = greedy(ids, 60);
-        again.anew = true;
-        ASSERT_TRUE(session.start(again, 3));
-        tokens[3].clear();
-      }
-      for (std::uint32_t i = 0; i < 3; ++i) {
-        EXPECT_EQ(tokens[i], expected.tokens) << chunk << " " << interval << " " << i;
-        if (chunk == 6 || chunk == 0) {  // fewer columns have no room for a guess in each sequence
-          EXPECT_GT(session.sequence_stats(i).right_tokens, 0u) << chunk << " " << interval;
-        }
-      }
-      if (interval != 1000) {
-        EXPECT_EQ(tokens[3], expected.tokens) << chunk;
-      }
-    }
-  }
+  expect_text_of_one(file, by_layers(1, 7), 6);
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ export interface LoadOptions
    */
   sha256?: string | undefined;
   /**
-   * Keep the model in the browser's private file system. Of a File or Blob, a copy of the streamed weights is there until
+   * Keep the model in the browser's private file system. The streamed weights of a File or Blob are copied there until
    * close(). Default true.
    */
   cache?: boolean | undefined;

@@ -1,5 +1,5 @@
-// A File or Blob of which the browser's own file system gets a copy of what is read again and again, because it is read
-// several times as fast there. The copy lasts as long as the source.
+// A File or Blob whose ranges are copied to the browser's own file system if they are read again and again, because
+// reading is several times as fast there. The copy lasts as long as the source.
 import { KiB } from '../constants.js';
 import { BlobSource } from './blob.js';
 import type { ModelCache } from './model-cache.js';
@@ -15,7 +15,7 @@ const LEAST = 4 * KiB;
 export const makesCopies = (): boolean => hasSyncAccess() && 'locks' in navigator;
 
 export class CopiedBlob extends BlobSource {
-  /** What was read. What is read again is copied. */
+  /** The ranges that were read once. Ranges that are read again are copied. */
   readonly #seen = new RangeSet();
   readonly #most: number;
   readonly #warn: (sentence: string) => void;

@@ -54,7 +54,7 @@ export class Early {
     }
   }
 
-  /** Fills `into`. Requests what was not fetched early. */
+  /** Fills `into`. Requests the bytes that were not fetched early. */
   async read(offset: number, into: Uint8Array): Promise<void> {
     const end = offset + into.length;
     const direct = async (from: number, to: number) =>

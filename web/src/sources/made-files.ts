@@ -36,7 +36,7 @@ export class MadeFiles implements MakerFiles {
   readonly #open: OpenFile;
   /** The numbers of files by name; -1: there is none. */
   readonly #names = new Map<string, number>();
-  /** What was fetched early of the first file. */
+  /** The bytes of the first file that were fetched early. */
   early: Early | undefined;
   #windows: Window[] = [];
   #missing: FileRange[] = [];

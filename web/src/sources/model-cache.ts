@@ -454,6 +454,6 @@ class SharedCache implements ModelCache {
 const readJournal = async (folder: FileSystemDirectoryHandle): Promise<Journal | undefined> =>
   parseJournal((await readWhole(folder, JOURNAL_FILE)).bytes);
 
-/** Whether who sends headers with a seal may read what the server gave for another one, without asking it. */
+/** Whether a caller with the seal `own` may read a model that the server agreed to give for `agreed`, without asking it. */
 const mayRead = (agreed: string | undefined, own: string): boolean =>
   agreed === undefined || agreed === UNSEALED || agreed === own;
