@@ -14,7 +14,6 @@ const input = byId('add-files', HTMLInputElement);
 const drop = byId('drop', HTMLElement);
 const status = byId('files-status', HTMLElement);
 const rows = byId('documents', HTMLElement);
-const keep = byId('files-keep', HTMLElement);
 const wants = byId('files-choose', HTMLButtonElement);
 
 /** Words about each file under way, by its id. */
@@ -124,7 +123,6 @@ export class Files {
   show(): void {
     const { files, keeps } = this.#library;
     const hasModel = this.#embedder !== undefined;
-    keep.hidden = !keeps;
     wants.hidden = hasModel || files.length === 0;
     const all = files.length === 1 ? 'One file' : `${files.length} files`;
     const count = files.reduce((sum, { id }) => sum + (this.#library.passages(id) ?? 0), 0);
@@ -137,7 +135,11 @@ export class Files {
           : isDone
             ? `${all}, ${count === 1 ? 'one passage' : `${count} passages`}.`
             : 'Making vectors …',
-      ...(keeps ? [] : ['This browser keeps no files: they are gone with the page.']),
+      ...(!keeps
+        ? ['This browser keeps no files: they are gone with the page.']
+        : files.length === 0
+          ? ['This browser keeps them.']
+          : []),
     ].join(' ');
     if (status.textContent !== words) status.textContent = words;
     rows.replaceChildren(...files.map((file) => this.#row(file)));
