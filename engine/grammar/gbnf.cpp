@@ -56,6 +56,7 @@ class GbnfReader : TextCursor {
     const std::uint32_t root = rule_of("root");
     if (root >= n) return make_error(ErrorCode::bad_input, "the grammar has no rule 'root'");
     analyse();
+    if (terms_.failed()) return terms_.error();
     for (std::uint32_t i = 1; i < n; ++i) QSF_TRY(check_beginnings(i, 0));
     for (std::uint32_t i = 1; i < n; ++i) terms_.set_body(i, rules_[i].productive ? build(rules_[i].body) : kNothing);
     if (terms_.failed()) return terms_.error();
@@ -310,6 +311,7 @@ class GbnfReader : TextCursor {
   }
   bool is_nullable(std::uint32_t id) const {
     const Node& node = nodes_[id];
+    if (!terms_.spend()) return false;
     if (node.op == Op::term) return terms_.nullable(node.value);
     if (node.op == Op::rule) return rules_[node.value].nullable;
     if (node.op == Op::repeat) return node.min == 0 || is_nullable(node.first);
@@ -318,6 +320,7 @@ class GbnfReader : TextCursor {
   }
   bool is_productive(std::uint32_t id) const {
     const Node& node = nodes_[id];
+    if (!terms_.spend()) return false;
     if (node.op == Op::term) return node.value != kNothing;
     if (node.op == Op::rule) return rules_[node.value].productive;
     if (node.op == Op::repeat) return node.min == 0 || is_productive(node.first);

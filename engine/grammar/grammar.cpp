@@ -374,6 +374,8 @@ std::size_t Grammar::forced(std::span<char> out) {
   return n;
 }
 
+std::uint64_t Grammar::steps() const { return impl_->terms.steps(); }
+
 std::size_t Grammar::used() const { return sizeof(Impl) + impl_->store.used(); }
 
 }  // namespace qsf::grammar

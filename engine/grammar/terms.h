@@ -94,7 +94,14 @@ class Terms {
   std::uint32_t size() const { return terms_.size(); }
   Store& store() { return *store_; }
   /// Begins a new piece of work.
-  void rest() { work_ = 0; }
+  void rest() {
+    rested_ += work_;
+    work_ = 0;
+  }
+  /// Counts a step of the piece of work that is under way. Returns false after a failure, or if there are too many.
+  bool spend();
+  /// Returns the steps of all pieces of work so far.
+  std::uint64_t steps() const { return rested_ + work_; }
   Error error() const;
 
  private:
@@ -108,7 +115,6 @@ class Terms {
   };
 
   std::uint32_t add(const Term& term);
-  bool spend();
   void collect(std::uint32_t term, std::uint8_t byte);
   std::uint32_t derive(std::uint32_t term, std::uint8_t byte);
 
@@ -119,7 +125,7 @@ class Terms {
   Index by_term_, by_set_, searched_;
   Table<std::uint64_t> verdicts_;  // term << 2 | verdict
   std::span<Memo> memo_;
-  std::uint64_t work_ = 0;
+  std::uint64_t work_ = 0, rested_ = 0;  // steps of this piece of work, and of those before it
   std::uint32_t depth_ = 0;
   bool failed_ = false;
 };

@@ -57,6 +57,9 @@ class Grammar {
   /// Writes the bytes that come next, as far as there is no choice and they fit, and returns their number. In JSON,
   /// escapes and white space are no choice: strings have no escapes, and a space follows a colon and a comma.
   std::size_t forced(std::span<char> out);
+  /// Returns the steps of making it and of all texts and masks since: terms that were visited or joined, and parts of a
+  /// grammar whose rules were compared.
+  std::uint64_t steps() const;
   /// The bytes of memory in use.
   std::size_t used() const;
 
