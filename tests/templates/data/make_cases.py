@@ -204,10 +204,95 @@ cycler()
 1e400 | int
 missing | int
 (1
+people[0] | attr('name') is defined, 'x' | attr('upper') is defined, nothing | attr('x') is defined
+numbers | select('<', 2) | list, numbers | select('<=', 2) | list, numbers | select('>=', 2) | list, numbers | reject('!=', 3) | list
+numbers | select('lessthan', 2) | list, numbers | select('greaterthan', 2) | list, 3 is lessthan 4, 3 is greaterthan(4)
+words.extend([1])
+words.insert(0, 'x')
+words.remove('fig')
+words.clear()
+nested.clear()
+nested.popitem()
+nested.setdefault('a', 1)
+'GRÜN'.casefold(), 'a-b-a'.rindex('a'), 'a-b-a'.rindex('a', 0, 3), '12'.isdecimal(), '1x'.isdecimal(), ''.isdecimal()
+'abc'.rindex('z')
 """.strip().split("\n")
 
 # Whole templates.
 TEMPLATES = {
+    # Whole conversations, in the shapes that models' templates have.
+    "types of tools by a recursive macro": """{%- macro type_of(p) -%}
+{%- if p.type is string -%}
+  {%- if p.type == 'array' -%}list of {{ type_of(p['items']) if p['items'] is mapping and 'type' in p['items'] else 'anything' }}
+  {%- elif p.type == 'object' -%}{ {%- for k, v in p.properties.items() %}{{ k }}: {{ type_of(v) }}{{ ', ' if not loop.last }}{% endfor -%} }
+  {%- else -%}{{ p.type }}{%- endif -%}
+{%- elif p.type is sequence -%}{{ p.type | join(' or ') }}{%- else -%}unknown{%- endif -%}
+{%- if p.enum is defined %} of {{ p.enum | map('tojson') | join('|') }}{% endif -%}
+{%- endmacro -%}
+{%- for tool in tools -%}{%- set f = tool.function if tool.function is defined else tool %}
+tool {{ f.name }}({{ type_of(f.parameters) }})
+{%- endfor %}""",
+    "the last question before tools answer": """{%- set ns = namespace(last=-1, open=true) -%}
+{%- for message in messages[::-1] -%}
+  {%- set i = messages | length - 1 - loop.index0 -%}
+  {%- if ns.open and message.role == 'user' and message.content is string and not message.content.startswith('<reply>') -%}
+    {%- set ns.open = false -%}{%- set ns.last = i -%}
+  {%- endif -%}
+{%- endfor -%}
+{%- for message in messages -%}
+{%- if loop.index0 > ns.last %}after{% elif loop.index0 == ns.last %}question{% else %}before{% endif %}:{{ message.role }}
+{% endfor -%}""",
+    "runs of one role share a frame": """{%- for message in messages + [{'role': 'tool', 'content': 'two'}, {'role': 'user', 'content': 'more'}] -%}
+{%- if message.role == 'tool' -%}
+  {%- if loop.first or loop.previtem.role != 'tool' %}[tools{% endif %} <{{ message.content if message.content is string else message.content | selectattr('type', 'equalto', 'text') | map(attribute='text') | join(' ') }}>
+  {%- if loop.last or loop.nextitem.role != 'tool' %}]{% endif -%}
+{%- else %}({{ message.role }}){% endif -%}
+{%- endfor -%}""",
+    "thoughts are cut out of older answers": """{%- for content in ['<think>\\nwhy\\n</think>\\n\\nBecause.', 'No thought', '<think></think>'] -%}
+{%- set answer = content.split('</think>')[-1].lstrip('\\n') -%}
+{%- set thought = content.split('</think>')[0].rstrip('\\n').split('<think>')[-1].lstrip('\\n') if '</think>' in content else '' -%}
+{{ '<' ~ thought ~ '|' ~ answer ~ '>' }}{%- endfor -%}""",
+    "an answer between generation tags in a loop that ends early": """{%- for message in messages -%}
+{%- if message.role == 'assistant' -%}{% generation %}{{ message.content or '' }}
+{%- for call in message.tool_calls or [] %}
+  {{- '\\ncall ' + call.function.name + ' ' + (call.function.arguments if call.function.arguments is string else call.function.arguments | tojson) -}}
+{%- endfor %}<end>{% endgeneration %}{%- break -%}{%- endif -%}
+{{ message.role | title }}: {{ message.content | trim }}
+{% endfor -%}""",
+    "a frame around a caller's text": """{%- macro frame(role, end='<end>') -%}<{{ role }}>{{ caller(role | upper) | trim }}{{ end }}{%- endmacro -%}
+{%- for message in messages if message.content is string -%}
+{%- call(name) frame(message.role, end='' if loop.last else '<end>') %}
+  {{ name }} says {{ message.content | replace('<b>', '') | replace('</b>', '') }}
+{% endcall -%}
+{%- endfor -%}""",
+    "escaped twice": "{{ '<a>' | forceescape }} {{ '<a>' | safe | forceescape }} {{ '<a>' | escape | forceescape }}",
+    "dates and days": """{%- if date is not defined -%}{%- set date = strftime_now('%d %b %Y') -%}{%- endif -%}
+Cut off at 2023. Now {{ date }}, {{ strftime_now('%A, %B %d, %Y') }}, {{ strftime_now('%Y-%m-%dT%H:%M:%S') }}.""",
+    "roles must take turns": """{%- set ns = namespace(expected='user') -%}
+{%- for message in messages -%}
+{%- if loop.first and message.role == 'system' -%}{%- continue -%}{%- endif -%}
+{%- if message.role in ['tool', 'tool_results'] -%}{{ raise_exception('a ' ~ message.role ~ ' speaks after ' ~ (loop.previtem.role)) }}{%- endif -%}
+{%- if message.role != ns.expected -%}{{ raise_exception('not ' ~ ns.expected) }}{%- endif -%}
+{%- set ns.expected = 'assistant' if ns.expected == 'user' else 'user' -%}{{ message.role }}
+{% endfor -%}""",
+    "parts of messages with places of images": """{%- set ns = namespace(images=0) -%}
+{%- for message in messages -%}
+{%- if message.content is string -%}{{ message.content | trim }}
+{%- elif message.content is not none and message.content is iterable -%}
+{%- for part in message.content -%}
+{%- if part.type == 'image' or 'image_url' in part -%}{%- set ns.images = ns.images + 1 -%}<image {{ ns.images }}>
+{%- elif 'text' in part -%}{{ part.text }}{%- endif -%}
+{%- endfor -%}
+{%- endif %};
+{% endfor -%}
+{{ 'with ' ~ ns.images ~ ' image' ~ ('s' if ns.images != 1) }}""",
+    "a list of tools in two forms of JSON": """{%- set names = tools | map(attribute='function.name') | list -%}
+{{ names | join(', ') }}
+{{ tools | tojson(indent=2) }}
+{%- for tool in tools | selectattr('type', 'equalto', 'function') | rejectattr('hidden', 'defined') %}
+{{ {'name': tool.function.name} | tojson }} {{ (tool.function | string)[:12] }}
+{%- for key, value in tool.function.parameters.properties | dictsort %} {{ key }}={{ value | tojson(sort_keys=true) }}{% endfor -%}
+{% endfor %}""",
     "loop variables": "{% for w in words %}{{ loop.index }}{{ loop.index0 }}{{ loop.revindex }}{{ loop.revindex0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }}{{ loop.previtem }}{{ loop.nextitem }}{{ loop.depth }}{{ loop.depth0 }} {% endfor %}",
     "loop cycle and changed": "{% for p in people %}{{ loop.cycle('a', 'b') }}{{ loop.changed(p.age) }} {% endfor %}",
     "loop else": "{% for x in empty %}x{% else %}none{% endfor %}{% for x in words %}x{% else %}none{% endfor %}",
