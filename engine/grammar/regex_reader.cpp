@@ -14,17 +14,19 @@ constexpr std::uint32_t kMaxDepth = 100;
 constexpr std::uint32_t kMaxNodes = 20000;
 constexpr std::uint32_t kMaxList = 2000;  // parts in a row, each a level of recursion
 
-enum class Op : std::uint8_t { term, list, choice, repeat, ahead, not_ahead, begin, end };
+enum class Op : std::uint8_t { term, list, choice, repeat, ahead, not_ahead, begin, end, name };
 
-/// A part of an expression. Lists and choices have their parts in a chain.
+/// A part of an expression. Lists and choices have their parts in a chain, as do all names of groups.
 struct Node {
   Op op = Op::term;
   bool asserts = false;            // contains an anchor or a look ahead
   bool nullable = false;           // may match nothing
+  bool apart = false;              // of a name: in another alternative than what is read now
   std::uint32_t term = 0;          // of op term
   std::uint32_t first = 0;         // the first part; 0: none
   std::uint32_t next = 0;          // the next part of the same list; 0: none
-  std::uint32_t min = 0, max = 0;  // of repeat
+  std::uint32_t min = 0, max = 0;  // of repeat; of a name, its first byte and that after its last one
+  std::uint32_t at = 0;            // if it asserts: the byte of its first anchor or look ahead
 };
 
 class RegexReader : TextCursor {
@@ -44,8 +46,9 @@ class RegexReader : TextCursor {
   }
 
  private:
-  Error wrong(std::string_view sentence) const {
-    return make_error(ErrorCode::bad_input, "the regular expression '{:.60}' is wrong at byte {}: {}", text_, at_,
+  Error wrong(std::string_view sentence) const { return wrong(sentence, at_); }
+  Error wrong(std::string_view sentence, std::size_t at) const {
+    return make_error(ErrorCode::bad_input, "the regular expression '{:.60}' is wrong at byte {}: {}", text_, at,
                       sentence);
   }
   /// Refuses a feature that begins at the byte `at`.
@@ -54,12 +57,8 @@ class RegexReader : TextCursor {
                       "the regular expression '{:.60}' has {} at byte {}, which is not supported", text_, feature, at);
   }
   Result<std::uint32_t> checked(std::uint32_t term) const {
-    if (refused_) {
-      return make_error(
-          ErrorCode::unsupported,
-          "the regular expression '{:.60}' has an anchor or a look ahead inside of a repetition, or after "
-          "a part of any length, which is not supported",
-          text_);
+    if (refused_ != kNowhere) {
+      return unknown("an anchor or a look ahead inside of a repetition, or after a part of any length,", refused_);
     }
     if (terms_.failed()) return terms_.error();
     return term;
@@ -68,6 +67,11 @@ class RegexReader : TextCursor {
     if (n_nodes_ >= nodes_.size()) return wrong("it has too many parts");
     nodes_[n_nodes_] = node;
     return n_nodes_++;
+  }
+  /// Notes that a list or choice `made` contains a part.
+  void contain(Node& made, std::uint32_t part) const {
+    if (nodes_[part].asserts && !made.asserts) made.at = nodes_[part].at;
+    made.asserts |= nodes_[part].asserts;
   }
   Result<std::uint32_t> node_of(std::uint32_t term) {
     Node made;
@@ -80,13 +84,16 @@ class RegexReader : TextCursor {
     Node made;
     made.op = Op::choice;
     std::uint32_t last = 0;
+    const std::uint32_t names = names_;
     do {
+      for (std::uint32_t i = names_; i != names; i = nodes_[i].next) nodes_[i].apart = true;
       QSF_LET(part, sequence(depth));
-      made.asserts |= nodes_[part].asserts;
+      contain(made, part);
       made.nullable |= nodes_[part].nullable;
       (last == 0 ? made.first : nodes_[last].next) = part;
       last = part;
     } while (take("|"));
+    for (std::uint32_t i = names_; i != names; i = nodes_[i].next) nodes_[i].apart = false;
     return node(made);
   }
 
@@ -99,7 +106,7 @@ class RegexReader : TextCursor {
       if (n == kMaxList) return wrong("it has too many parts in a row");
       QSF_LET(atom, atom_at(depth));
       QSF_LET(part, counted(atom));
-      made.asserts |= nodes_[part].asserts;
+      contain(made, part);
       made.nullable &= nodes_[part].nullable;
       (last == 0 ? made.first : nodes_[last].next) = part;
       last = part;
@@ -147,22 +154,38 @@ class RegexReader : TextCursor {
     made.first = atom;
     made.min = min;
     made.max = max;
-    made.asserts = inner.asserts;
     made.nullable = inner.nullable || min == 0;
+    contain(made, atom);
     return node(made);
   }
 
-  /// Passes a group's name and its '>'. Returns false if it is no name.
-  bool name() {
+  /// Reads the name of the group that begins at the byte `group`, and its '>'. Groups have the same name only if one
+  /// match never has both.
+  Status name(std::size_t group) {
     const std::size_t begin = at_;
     const auto is_part = [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
              static_cast<unsigned char>(c) >= 0x80;
     };
     while (!over() && is_part(peek())) ++at_;
+    Node made;
+    made.op = Op::name;
+    made.min = static_cast<std::uint32_t>(begin);
+    made.max = static_cast<std::uint32_t>(at_);
     const bool is_name = at_ > begin && (text_[begin] < '0' || text_[begin] > '9');
-    return is_name && take(">");
+    if (!is_name || !take(">")) return wrong("a group has no name that ends with '>'");
+    for (std::uint32_t i = names_; i != 0; i = nodes_[i].next) {
+      const Node& other = nodes_[i];
+      if (other.apart || text_name(other) != text_name(made)) continue;
+      return wrong("a group has the name of another group", group);
+    }
+    made.next = names_;
+    QSF_LET(id, node(made));
+    names_ = id;
+    return {};
   }
+
+  std::string_view text_name(const Node& name) const { return text_.substr(name.min, name.max - name.min); }
 
   Result<std::uint32_t> group(std::uint32_t depth) {
     Op op = Op::term;
@@ -174,7 +197,7 @@ class RegexReader : TextCursor {
     } else if (take("?<=") || take("?<!")) {
       return unknown("a look behind", begin);
     } else if (take("?<") || take("?P<")) {
-      if (!name()) return wrong("a group has no name that ends with '>'");
+      QSF_TRY(name(begin));
     } else if (!take("?:") && peek() == '?') {
       return unknown("a group with flags", begin);
     }
@@ -186,6 +209,7 @@ class RegexReader : TextCursor {
     made.first = inner;
     made.asserts = true;
     made.nullable = true;
+    made.at = static_cast<std::uint32_t>(begin);
     return node(made);
   }
 
@@ -195,6 +219,7 @@ class RegexReader : TextCursor {
       ++at_;
       Node made;
       made.op = c == '^' ? Op::begin : Op::end;
+      made.at = static_cast<std::uint32_t>(at_ - 1);
       made.asserts = true;
       made.nullable = true;
       return node(made);
@@ -397,8 +422,10 @@ class RegexReader : TextCursor {
           return terms_.cat(terms_.repeat(build(part.first, kEmpty, false), part.min, part.max), rest);
         }
         if (part.min == 0 && part.max == 1) return terms_.alt(build(part.first, rest, first), rest);
-        refused_ = true;
+        refuse(part.at);
         return kNothing;
+      case Op::name:
+        return kNothing;  // no part of any list
     }
     return kNothing;
   }
@@ -408,26 +435,31 @@ class RegexReader : TextCursor {
     const Node& part = nodes_[id];
     // A later anchor is at the text's beginning if nothing is before it.
     const bool empty = part.op == Op::begin || part.op == Op::ahead || part.op == Op::not_ahead || part.op == Op::end;
-    if (first && !empty && part.nullable && begins(part.next)) refused_ = true;
+    if (first && !empty && part.nullable) refuse(first_begin(part.next));
     const std::uint32_t after = build_list(part.next, rest, first && empty);
     return build(id, after, first);
   }
 
-  /// Whether one of the parts from `id` on has an anchor for the beginning.
-  bool begins(std::uint32_t id) const {
+  /// Returns the byte of the first anchor for the beginning in the parts from `id` on, or kNowhere.
+  std::uint32_t first_begin(std::uint32_t id) const {
     for (; id != 0; id = nodes_[id].next) {
-      if (nodes_[id].op == Op::begin || (nodes_[id].asserts && begins(nodes_[id].first))) return true;
+      if (nodes_[id].op == Op::begin) return nodes_[id].at;
+      const std::uint32_t inside = nodes_[id].asserts ? first_begin(nodes_[id].first) : kNowhere;
+      if (inside != kNowhere) return inside;
     }
-    return false;
+    return kNowhere;
   }
+  void refuse(std::uint32_t at) { refused_ = std::min(refused_, at); }
 
   static constexpr char32_t kNoChar = 0xFFFFFFFF;
+  static constexpr std::uint32_t kNowhere = 0xFFFFFFFF;
 
   Terms& terms_;
   std::span<Node> nodes_;
   CharClass set_;
-  std::uint32_t n_nodes_ = 1;  // node 0 is none
-  bool refused_ = false;
+  std::uint32_t n_nodes_ = 1;         // node 0 is none
+  std::uint32_t names_ = 0;           // the name that was read last
+  std::uint32_t refused_ = kNowhere;  // the byte of the first anchor or look ahead that no term stands for
 };
 
 }  // namespace
