@@ -48,7 +48,8 @@ TEST_F(GgufParts, ThatDoNotBelongTogetherAreRefused) {
   std::filesystem::remove(path(2));
   expect(path(1), ErrorCode::io_error, "m-00002-of-00003.gguf");
   write_bytes(path(2), parts_[0].file());
-  expect(path(1), ErrorCode::bad_input, "part 2 of 3");
+  expect(path(1), ErrorCode::bad_input, "m-00002-of-00003.gguf says that it is part 1 of 3");
+  expect(path(3), ErrorCode::bad_input, ", which is m-00001-of-00003.gguf");
   std::map<std::string, Weights> weights;
   write_bytes(path(2), gguf_of(kSource + "/tests/data/llama", GgmlType::f16, weights).file());
   expect(path(1), ErrorCode::bad_input, "part 2 of 3");
@@ -56,6 +57,12 @@ TEST_F(GgufParts, ThatDoNotBelongTogetherAreRefused) {
   more.tensor("another", GgmlType::f32, {1}, Bytes(4));
   write_bytes(path(2), more.file());
   expect(path(1), ErrorCode::bad_input, "split.tensors.count");
+  GgufWriter first = parts_[0], third = parts_[2];
+  for (GgufWriter* part : {&first, &third}) part->tensor("another", GgmlType::f32, {1}, Bytes(4));
+  write();
+  write_bytes(path(1), first.file());
+  write_bytes(path(3), third.file());
+  expect(path(2), ErrorCode::bad_input, "tensor another is in m-00001-of-00003.gguf and in m-00003-of-00003.gguf");
   write();
   std::filesystem::rename(path(1), folder_.path("m.gguf"));
   expect(folder_.path("m.gguf"), ErrorCode::unsupported, "-00001-of-00003.gguf");

@@ -212,6 +212,15 @@ TEST_F(Sharded, ATensorIsNotWhereTheIndexSays) {
   expect(ErrorCode::bad_input, "lm_head.weight");
 }
 
+TEST_F(Sharded, ATensorIsInTwoFiles) {
+  const std::string name = "model-00001-of-00003.safetensors", copy = "model-copy.safetensors";
+  std::filesystem::copy(folder_.path(name), folder_.path(copy));
+  json map = index();
+  map["weight_map"]["model.embed_tokens.weight"] = copy;
+  write_index(map);
+  expect(ErrorCode::bad_input, ("is in " + name + ", and also in " + copy).c_str());
+}
+
 TEST_F(Sharded, FileNamesMustStayInTheDirectory) {
   for (const char* name : {"../model.safetensors", "/etc/passwd", "", "a/b"}) {
     json map = index();

@@ -228,6 +228,9 @@ TEST_F(ToyRecipe, PartsAreEachRowOnce) {
   expect(ErrorCode::bad_input, "trunk.0.mix.qkv are not each of its 64 rows once");
   rows({"heads + kv_heads", 63});
   expect(ErrorCode::bad_input, "trunk.0.mix.qkv are not each of its 64 rows once");
+  recipe_ = before;
+  for (const char* role : {"attn_q", "attn_k", "attn_v"}) recipe_["tensors"][role]["rows"] = {0, 64};
+  expect(ErrorCode::bad_input, "trunk.0.mix.qkv are not each of its 64 rows once");
   rows({"heads + kv_heads", "heads + 3 kv_heads"});
   expect(ErrorCode::bad_input, "64 rows, but the recipe takes those from 48 to 80");
   rows({40, 40});

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdio>
 #include <iterator>
+#include <map>
+#include <string>
 
 #include "converter/readers/gguf/gguf.h"
 #include "qsf/base/try.h"
@@ -45,6 +47,7 @@ Status join_gguf_parts(const ModelLocation& place, Gguf& gguf) {
                       own_name, own + 1, count, part_ending(own, count).data());
   }
   std::vector<LoadedTensor> tensors, own_tensors = std::move(gguf.tensors);
+  std::map<std::string, std::uint32_t> part_of;  // by the tensor's name
   for (std::uint32_t number = 0; number < count; ++number) {
     Gguf part;
     if (number != own) {
@@ -52,7 +55,12 @@ Status join_gguf_parts(const ModelLocation& place, Gguf& gguf) {
       QSF_LET(file, place.folder.find(name));
       if (!file) return make_error(ErrorCode::io_error, "{:.100}, one of {} parts, is not there", name, count);
       QSF_LET(read, read_gguf(*file, place.ternary));
-      if (read.u32(kCount) != count || read.u32(kNumber) != number) {
+      const std::uint32_t says = read.u32(kNumber).value_or(count);
+      if (read.u32(kCount) == count && says != number && says < count) {
+        return make_error(ErrorCode::bad_input, "{:.100} says that it is part {} of {}, which is {:.100}", name,
+                          says + 1, count, part_name(own_name, says, count));
+      }
+      if (read.u32(kCount) != count || says != number) {
         return make_error(ErrorCode::bad_input, "{:.100} does not say that it is part {} of {}", name, number + 1,
                           count);
       }
@@ -61,6 +69,12 @@ Status join_gguf_parts(const ModelLocation& place, Gguf& gguf) {
     std::vector<LoadedTensor>& more = number == own ? own_tensors : part.tensors;
     if (more.size() > kMaxTensors - tensors.size()) {
       return make_error(ErrorCode::unsupported, "GGUF: the parts have more than {} tensors", kMaxTensors);
+    }
+    for (const LoadedTensor& tensor : more) {
+      const auto [known, is_new] = part_of.emplace(tensor.name, number);
+      if (is_new || known->second == number) continue;  // twice in one part: refused with all files' doubles
+      return make_error(ErrorCode::bad_input, "tensor {:.80} is in {:.100} and in {:.100}", tensor.name,
+                        part_name(own_name, known->second, count), part_name(own_name, number, count));
     }
     std::move(more.begin(), more.end(), std::back_inserter(tensors));
     if (number == 0 && own != 0) gguf = std::move(part);

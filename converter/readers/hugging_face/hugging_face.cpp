@@ -40,12 +40,14 @@ Status add_shards(const InputFolder& folder, const WeightFiles& files, const Jso
     return make_error(ErrorCode::bad_input, "{}: \"weight_map\" is missing or no object", files.index);
   }
   std::map<std::string, std::set<std::string>> names_by_file;
+  std::map<std::string, std::string> file_of;  // by the tensor's name
   for (const auto& [name, value] : map->items()) {
     const std::string* file = as_text(value);
     if (!file || !sys::is_single_name(*file)) {
       return make_error(ErrorCode::bad_input, "{}: the file of {:.80} is not a file name", files.index, name);
     }
     names_by_file[*file].insert(name);
+    file_of.emplace(name, *file);
   }
   for (const auto& [file, names] : names_by_file) {
     std::vector<LoadedTensor> tensors;
@@ -54,7 +56,13 @@ Status add_shards(const InputFolder& folder, const WeightFiles& files, const Jso
     QSF_TRY(files.read(*input, tensors));
     std::size_t n_found = 0;
     for (LoadedTensor& tensor : tensors) {
-      if (!names.contains(tensor.name)) continue;
+      if (!names.contains(tensor.name)) {
+        // One that no file is named for is not of the model.
+        const auto other = file_of.find(tensor.name);
+        if (other == file_of.end()) continue;
+        return make_error(ErrorCode::bad_input, "tensor {:.80} is in {:.80}, and also in {:.80}, which {} names for it",
+                          tensor.name, file, other->second, files.index);
+      }
       ++n_found;
       out.tensors.push_back(std::move(tensor));
     }
