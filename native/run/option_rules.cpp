@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <utility>
 
 #include "native/cli/scores.h"
@@ -140,6 +141,7 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
   if (!o.converses() && !(o.template_file.empty() && o.template_arguments.empty())) {
     return "--chat-template and --template-arg are for --chat, --message, --system-prompt and --render";
   }
+  std::set<std::string_view> named;
   for (const std::string& argument : o.template_arguments) {
     const std::size_t at = argument.find('=');
     if (at == 0 || at == std::string::npos) return "--template-arg takes NAME=VALUE, not '" + argument + "'";
@@ -148,6 +150,7 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
     if (const char* const whose = renders ? nullptr : owner_of(name)) {
       return "--template-arg cannot replace " + std::string(name) + ": " + whose;
     }
+    if (!named.insert(name).second) return "--template-arg " + std::string(name) + " is given twice";
   }
   if (o.model.empty() && renders && o.counts) return "--count needs MODEL, whose tokens it counts";
   if (o.model.empty() && (!renders || o.template_file.empty())) {

@@ -136,8 +136,8 @@ class Table {
                     "model in fewer bits; a model with the same vocabulary: as it would go on",
                 "KIND"),
            kSpeculation);
-    number("--guesses", o_.host.open.guesses, "With --speculate: most tokens that are guessed for a pass")
-        ->check(CLI::Range(1u, kMostGuesses));
+    guesses = number("--guesses", o_.host.open.guesses, "With --speculate: most tokens that are guessed for a pass");
+    guesses->check(CLI::Range(1u, kMostGuesses));
     number("--chunk", o_.host.open.chunk, "Prompt tokens per pass over the weights; 0: the plan's choice");
     number("--text-bytes", o_.host.open.text_bytes,
            "Bytes for chat templates, conversations and grammars; 0: as many as they usually need");
@@ -219,7 +219,8 @@ class Table {
     return !app_.get_options(given).empty();
   }
 
-  CLI::Option *prompt = nullptr, *message = nullptr, *system_prompt = nullptr, *max_tokens = nullptr;
+  CLI::Option *prompt = nullptr, *message = nullptr, *system_prompt = nullptr, *max_tokens = nullptr,
+              *guesses = nullptr;
   std::array<CLI::Option*, kModes> modes{};  // null for a mode without a flag
 
  private:
@@ -317,6 +318,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
     return refuse("--reasoning is one of " + joined(kReasoning) + ", not '" + words.reasoning + "'");
   }
   o.shows_thoughts = words.reasoning == kReasoning[0];
+  if (table.guesses->count() > 0 && words.speculate == kSpeculation[0]) return refuse("--guesses needs --speculate");
   if (words.speculate.empty()) return refuse("--speculate is " + joined(kSpeculation) + " or a model");
   o.speculate = words.speculate;
   if (const Status set = set_speculation(o.speculate, o.host.open.guesses, o.host); !set) {

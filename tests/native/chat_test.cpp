@@ -95,6 +95,7 @@ TEST_F(ChatTest, ATemplateAndItsVariablesAreGiven) {
                                                 {"--message", "x", "--template-arg", "add_generation_prompt=false"},
                                                 {"--message", "x", "--template-arg", "eos_token=x"},
                                                 {"--message", "x", "--template-arg", "n=\xff"},
+                                                {"--message", "x", "--template-arg", "n=1", "--template-arg", "n=1"},
                                                 {"--message", "x", "-p", "y"},
                                                 {"--message", "x", "--bench"},
                                                 {"--message", "x", "--chat"}}) {

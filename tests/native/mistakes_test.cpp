@@ -61,6 +61,14 @@ TEST(Mistakes, SizesTakeSuffixes) {
   }
 }
 
+TEST(Mistakes, WhatWouldHaveNoEffectIsRefused) {
+  EXPECT_TRUE(has(refusal({"--guesses", "3"}), "--guesses needs --speculate"));
+  EXPECT_TRUE(has(refusal({"--guesses", "3", "--speculate", "none"}), "--guesses needs --speculate"));
+  const Ran twice = run_with({stories("8bit"), "--message", "x", "--template-arg", "n=1", "--template-arg", "n=2"});
+  EXPECT_EQ(twice.code, 2);
+  EXPECT_TRUE(has(twice.err, "bad_argument: --template-arg n is given twice")) << twice.err;
+}
+
 TEST(Mistakes, NothingIsNoNumber) {
   for (const char* option : {"--temperature", "--top-p", "--repetition-penalty", "--seed", "--top-k", "--threads",
                              "--max-seq-len", "--max-tokens"}) {

@@ -142,6 +142,9 @@ describe('chat() and render()', () => {
     ['a template that is no text', hello, { template: 1 }, 'template is 1'],
     ['tools that are no list', hello, { tools: {} }, 'tools is'],
     ['variables that are no object', hello, { templateArgs: 'x' }, 'templateArgs is'],
+    ['other messages', hello, { templateArgs: { messages: [] } }, 'cannot replace messages: they are the conversation'],
+    ['other tools', hello, { templateArgs: { tools: [] } }, 'templateArgs cannot replace tools'],
+    ['no beginning', hello, { templateArgs: { add_generation_prompt: false } }, 'replace add_generation_prompt: it'],
   ])('refuse %s', async (_, messages, options, sentence) => {
     const refused = { code: 'bad_argument', message: expect.stringContaining(sentence) as string };
     await expect(llm.chat(messages as never, options as never).next()).rejects.toMatchObject(refused);

@@ -260,6 +260,13 @@ export function messagesOf(
 
 const endsWithAnswer = (messages: readonly ChatMessage[]) => messages.at(-1)?.role === 'assistant';
 
+/** What conversations have the variables of their templates from that `templateArgs` must not replace. */
+const OF_CONVERSATIONS = {
+  messages: 'they are the conversation',
+  tools: 'they are those of the option tools',
+  add_generation_prompt: 'it follows from the last message',
+};
+
 /** Returns the texts for the template. A conversation that ends with an answer gets no beginning of another. */
 function chatTexts(messages: readonly ChatMessage[], { template, templateArgs, tools }: TemplateOptions): ChatRequest {
   if (template !== undefined && typeof template !== 'string')
@@ -267,6 +274,10 @@ function chatTexts(messages: readonly ChatMessage[], { template, templateArgs, t
   if (tools !== undefined && !Array.isArray(tools))
     throw new QSFError('bad_argument', `tools is ${kindOf(tools)}; it must be a list of objects`);
   checkKind('templateArgs', 'object', templateArgs);
+  for (const [name, whose] of Object.entries(OF_CONVERSATIONS)) {
+    if (templateArgs && name in templateArgs)
+      throw new QSFError('bad_argument', `templateArgs cannot replace ${name}: ${whose}`);
+  }
   return {
     template: template ?? '',
     values: json('the conversation', {
