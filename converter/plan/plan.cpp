@@ -13,6 +13,7 @@
 #include "converter/tensors/experts.h"
 #include "converter/tensors/parts.h"
 #include "converter/tensors/rows.h"
+#include "converter/tensors/scaled.h"
 #include "converter/types/gguf_form.h"
 #include "converter/types/written_type.h"
 #include "qsf/base/heap_sort.h"
@@ -188,11 +189,12 @@ Status check_parts(const Frame& frame, const Placed& placed, const LoadedTensor&
     ranges.push_back(range);
   }
   heap_sort(ranges, {}, [](const RowRange& range) { return std::pair(range.begin, range.end); });
+  bool joined = ranges.size() == keys.size();  // all have the same number of rows
   for (const RowRange& range : ranges) {
-    if (range.begin != covered) break;
+    joined = joined && (partial ? range.begin >= covered : range.begin == covered);
     covered = range.end;
   }
-  if ((covered == all || partial) && ranges.size() == keys.size()) return {};
+  if (joined && (partial || covered == all)) return {};
   return make_error(ErrorCode::bad_input, "the parts of tensor {:.100} are not each of its {} rows once", tensor.name,
                     all);
 }
@@ -342,9 +344,14 @@ FormatId wanted_format(const LoadedModel& model, const Options& options, const L
 }
 
 /// Returns the type that a tensor can have in place of the requested one.
-Result<FormatId> target_format(const Options& options, FormatId wanted, Role role, std::uint32_t cols) {
+Result<FormatId> target_format(const Options& options, const LoadedTensor& tensor, FormatId wanted, Role role,
+                               std::uint32_t cols) {
   if (!options.gguf) return wanted;
   if (!rule_of(role).matrix || is_router(role)) return FormatId::f32;
+  if (wanted == kScaledNvfp4 && tensor.format == kScaledNvfp4) {  // its scales become a tensor of their own
+    const bool whole = cols % find_format(kNvfp4)->block == 0;
+    return whole ? wanted : ggml_form(kNvfp4, cols);
+  }
   return ggml_form(wanted, cols);
 }
 
@@ -425,7 +432,7 @@ Result<FileSpec> plan_file(const LoadedModel& model, const Options& options, Typ
     target.role = role;
     const auto own = options.types.find(key);
     const FormatId wanted = own != options.types.end() ? own->second : wanted_format(model, options, *tensor, role);
-    QSF_LET(format, target_format(options, wanted, role, cols));
+    QSF_LET(format, target_format(options, *tensor, wanted, role, cols));
     target.format = format;
     if (notes != nullptr && rule.matrix && !is_router(role)) notes->add(*piece.tensor, wanted, format, rows, cols);
     // The rows of a tile belong to one expert.

@@ -185,6 +185,59 @@ TEST(GgufWrite, WritesTypesThatAreSearchedFor) {
   }
 }
 
+/// Writes mixtral with scales of NVFP4 as llama.cpp has them, and returns the file's path.
+std::string with_scales(const Folder& folder, const std::string& name, std::span<const Role> roles,
+                        const std::vector<std::pair<std::string, std::vector<float>>>& scales) {
+  Options options;
+  options.matrices = ggml_type(8);
+  for (const Role role : roles) options.types[{role == Role::token_embd ? 0 : 1, role}] = ggml_type(40);
+  EXPECT_TRUE(write(kData + "mixtral", options, folder.path("plain.gguf")));
+  GgufWriter writer = GgufWriter::of(read_bytes(folder.path("plain.gguf")));
+  for (const auto& [of, values] : scales) {
+    Bytes data;
+    for (const float value : values) put(data, value);
+    writer.tensor(of + ".scale", GgmlType::f32, {values.size()}, data);
+  }
+  write_bytes(folder.path(name), writer.file());
+  return folder.path(name);
+}
+
+TEST(GgufWrite, KeepsTheScalesOfExperts) {
+  const Folder folder;
+  const std::vector<float> factors{0.5f, -2.0f, 0.37f, 1e-3f, 1.0f, 7.0f, -0.125f, 3e4f};
+  const std::string path = with_scales(folder, "one.gguf", std::array{Role::expert_up, Role::attn_k},
+                                       {{"blk.0.ffn_up_exps", factors}, {"blk.0.attn_k", {3.25f}}});
+  ASSERT_TRUE(write(path, {}, folder.path("two.gguf")));
+  const Written one = converted(path, {}, false), two = converted(path, {}, true);
+  expect_same(one, two, "scales");
+  // The scales are in the weights.
+  const Written plain = converted(folder.path("plain.gguf"), {}, false);
+  const std::pair<std::uint32_t, Role> up{1, Role::expert_up};
+  const std::vector<float>&was = plain.weights.at(up).values, &now = two.weights.at(up).values;
+  for (std::size_t i = 0; i < was.size(); ++i) {
+    ASSERT_NEAR(now[i], was[i] * factors[i * factors.size() / was.size()], std::abs(now[i]) * 0x1p-22) << i;
+  }
+}
+
+TEST(GgufWrite, RefusesScalesThatLlamaCppDoesNotRead) {
+  const Folder folder;
+  const std::string path = with_scales(folder, "one.gguf", std::array{Role::token_embd}, {{"token_embd", {3.25f}}});
+  const Status status = write(path, {}, folder.path("two.gguf"));
+  ASSERT_FALSE(status);
+  EXPECT_NE(std::string_view(status.error().sentence).find("token_embd.weight is nvfp4_f32, and llama.cpp reads no"),
+            std::string_view::npos)
+      << status.error().sentence;
+  // Blocks that were rounded each by itself have scales of their own.
+  Options options;
+  options.matrices = ggml_type(8);
+  options.types[{1, Role::attn_k}] = *convert::written_id("nvfp4_f32");
+  ASSERT_TRUE(write(kStories, options, folder.path("rounded.qsf")));
+  const Status rounded = write(folder.path("rounded.qsf"), {}, folder.path("rounded.gguf"));
+  ASSERT_FALSE(rounded);
+  EXPECT_NE(std::string_view(rounded.error().sentence).find("scales that differ inside of it"), std::string_view::npos)
+      << rounded.error().sentence;
+}
+
 TEST(GgufWrite, RefusesWhatGgufCannotSay) {
   const auto refusal = [](const std::string& from, std::optional<FormatId> type) {
     const Folder folder;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "converter/readers/gguf/gguf.h"
 #include "converter/readers/hugging_face/safetensors.h"
 #include "converter/readers/inputs.h"
 #include "converter/safetensors_file.h"
@@ -232,6 +233,39 @@ TEST(Packed, ModelsInNvfp4AreConverted) {
       }
     }
     EXPECT_EQ(n, values.size());
+    // As GGUF the scales are tensors of their own, which are read back to the same bits.
+    const auto write_to = [&](const std::string& from, const std::string& to) {
+      const Result<convert::LoadedModel> model = convert::open_model(from);
+      ASSERT_TRUE(model) << model.error().sentence;
+      convert::Options options;
+      options.gguf = true;
+      const Result<convert::Summary> written = convert_file(*model, options, to);
+      ASSERT_TRUE(written) << written.error().sentence;
+    };
+    write_to(folder.path(), folder.path("a.gguf"));
+    write_to(folder.path("a.gguf"), folder.path("b.gguf"));
+    const Bytes gguf = read_bytes(folder.path("a.gguf"));
+    EXPECT_TRUE(gguf == read_bytes(folder.path("b.gguf")));
+    const Result<convert::Gguf> read = convert::read_gguf(convert::input_of("a.gguf", gguf));
+    ASSERT_TRUE(read) << read.error().sentence;
+    std::size_t n_scales = 0;
+    for (const convert::LoadedTensor& tensor : read->tensors) {
+      if (!tensor.name.ends_with(".scale")) continue;
+      ++n_scales;
+      float scale = 0;
+      ASSERT_EQ(tensor.shape, std::vector<std::uint64_t>{1}) << tensor.name;
+      ASSERT_TRUE(tensor.rows_of(0, 1, std::as_writable_bytes(std::span(&scale, 1))));
+      EXPECT_EQ(scale, divides ? 1 / 320.0f : 0.0031f) << tensor.name;
+    }
+    EXPECT_EQ(n_scales, values.size());
+    const Written back = convert(folder.path("a.gguf"), {});
+    for (const auto& [place, weights] : file.weights) {
+      if (values.contains(hugging_face_name(place.second, place.first - 1))) {
+        EXPECT_EQ(back.weights.at(place).values, weights.values) << place.first;
+      }
+    }
+    std::filesystem::remove(folder.path("a.gguf"));
+    std::filesystem::remove(folder.path("b.gguf"));
   }
   config["quantization_config"]["format"] = "pack-quantized";
   write_text(folder.path("config.json"), config.dump());

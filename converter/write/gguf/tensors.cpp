@@ -1,10 +1,14 @@
 #include "converter/write/gguf/tensors.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <string_view>
 
 #include "converter/tensors/parts.h"
+#include "converter/tensors/scaled.h"
 #include "converter/types/written_type.h"
+#include "qsf/base/bytes.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 #include "qsf/formats/format.h"
@@ -49,11 +53,79 @@ Error cannot(const Recipe& recipe, Role role) {
                     recipe.name, rule_of(role).name);
 }
 
+/// The tensors whose scales llama.cpp reads: those of a layer without their beginning "blk.N.".
+constexpr std::array kScaledByGguf{
+    std::string_view("attn_q"),         std::string_view("attn_k"),         std::string_view("attn_v"),
+    std::string_view("attn_output"),    std::string_view("attn_qkv"),       std::string_view("attn_gate"),
+    std::string_view("ffn_gate"),       std::string_view("ffn_down"),       std::string_view("ffn_up"),
+    std::string_view("ffn_gate_exps"),  std::string_view("ffn_down_exps"),  std::string_view("ffn_up_exps"),
+    std::string_view("ffn_gate_shexp"), std::string_view("ffn_down_shexp"), std::string_view("ffn_up_shexp"),
+    std::string_view("ssm_in"),         std::string_view("ssm_out"),        std::string_view("ssm_alpha"),
+    std::string_view("ssm_beta"),       std::string_view("nextn.eh_proj"),  std::string_view("output"),
+};
+
+/// Returns the name of the tensor with the scales of another, or an empty one if llama.cpp reads none.
+std::string name_of_scales(std::string_view name) {
+  constexpr std::string_view kLayer = "blk.", kWeight = ".weight";
+  if (!name.ends_with(kWeight)) return {};
+  name.remove_suffix(kWeight.size());
+  std::string_view own = name;
+  if (own.starts_with(kLayer)) own.remove_prefix(std::min(own.find('.', kLayer.size()), own.size() - 1) + 1);
+  if (std::ranges::find(kScaledByGguf, own) == kScaledByGguf.end()) return {};
+  return std::string(name) + ".scale";
+}
+
+Error other_scale(const std::string& name) {
+  return make_error(
+      ErrorCode::unsupported,
+      "{:.100} is nvfp4_f32 with scales that differ inside of it; GGUF stores one of a matrix, or of each "
+      "expert",
+      name);
+}
+
+/// Takes the scales of a tensor whose parts have them in every block.
+Status take_scales(GgufTensor& tensor, std::uint32_t n_experts) {
+  tensor.format = kNvfp4;
+  tensor.scales_name = name_of_scales(tensor.name);
+  if (tensor.scales_name.empty()) {
+    return make_error(ErrorCode::unsupported,
+                      "{:.100} is nvfp4_f32, and llama.cpp reads no scale of it: it needs another type", tensor.name);
+  }
+  const Format& format = *find_format(kScaledNvfp4);
+  std::vector<std::byte> row(row_bytes(format, tensor.cols));
+  for (const GgufTensor::Part& part : tensor.parts) {
+    for (std::uint32_t e = 0; e < n_experts; ++e) {
+      QSF_TRY(part.tensor->rows_of(e * (part.tensor->rows / n_experts), 1, row));
+      const auto scale = load_le<float>(&row[format.scale.at]);
+      if (tensor.scales.size() < n_experts) tensor.scales.push_back(scale);
+      if (tensor.scales[e] != scale) return other_scale(tensor.name);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Status GgufTensor::read_rows(std::size_t part, std::uint32_t begin, std::uint32_t n, std::span<std::byte> out) const {
+  if (scales.empty()) return read_stored(part, format, begin, n, out);
+  const Format &from = *find_format(kScaledNvfp4), &to = *find_format(format);
+  const std::size_t blocks = cols / to.block;
+  const std::uint32_t rows_each = rows / static_cast<std::uint32_t>(scales.size());  // one part, or one scale
+  std::vector<std::byte> stored(n * blocks * from.block_bytes);
+  QSF_TRY(read_stored(part, from.id, begin, n, stored));
+  for (std::size_t b = 0; b < n * blocks; ++b) {
+    const std::byte* const block = &stored[b * from.block_bytes];
+    const float scale = scales.size() == 1 ? scales[0] : scales[(begin + b / blocks) / rows_each];
+    if (load_le<float>(block + from.scale.at) != scale) return other_scale(name);
+    std::copy_n(block + from.sub.at, to.block_bytes, &out[b * to.block_bytes]);
+  }
+  return {};
+}
+
+Status GgufTensor::read_stored(std::size_t part, FormatId stored, std::uint32_t begin, std::uint32_t n,
+                               std::span<std::byte> out) const {
   const auto& [tensor, heads] = parts[part];
-  const std::uint64_t size = row_bytes(format_of(format), cols);
+  const std::uint64_t size = row_bytes(format_of(stored), cols);
   if (heads.dim == 0) return tensor->rows_of(begin, n, out);
   if (rule_of(tensor->role).matrix) {
     for (std::uint32_t i = 0; i < n; ++i) {
@@ -63,7 +135,7 @@ Status GgufTensor::read_rows(std::size_t part, std::uint32_t begin, std::uint32_
   }
   std::vector<std::byte> row(size);  // of floats
   QSF_TRY(tensor->rows_of(begin, 1, row));
-  const std::size_t width = find_format(format)->block_bytes;
+  const std::size_t width = find_format(stored)->block_bytes;
   for (std::uint32_t c = 0; c < cols; ++c) {
     std::copy_n(&row[std::size_t{file_row(c, heads)} * width], width, &out[std::size_t{c} * width]);
   }
@@ -122,6 +194,8 @@ Result<std::vector<GgufTensor>> gguf_tensors(const Recipe& recipe, const FileSpe
       tensor.parts.push_back({&each, {turns ? rotated_heads(each.role, own) : 0, own.rope_dims}});
       tensor.rows += each.rows;
     }
+    if (tensor.format == kScaledNvfp4)
+      QSF_TRY(take_scales(tensor, of_experts(rule_of(first.role)) ? kind.n_experts : 1));
     if (all.size() == 1) {
       tensor.shape = shape_of(first, kind);
     } else {

@@ -147,7 +147,7 @@ struct GgufWriter::Work {
   FileSpec file;
   FileSink sink;
   std::vector<GgufTensor> tensors;
-  std::vector<std::byte> front;        // with the tensor of frequencies
+  std::vector<std::byte> front;        // with the tensors of frequencies and of scales
   std::vector<std::uint64_t> offsets;  // of tensors, in the file
   std::uint64_t size = 0, done = 0, total = 0;
   bool began = false;
@@ -191,12 +191,19 @@ Result<GgufWriter> GgufWriter::plan(const LoadedModel& model, FileSpec file, Fil
   if (!file_type) file_type = usual_file_type(work->tensors);
   if (file_type) front.number(std::string(gguf_key::kFileType), *file_type);
   const std::vector<float> frequencies = frequencies_to_write(model.config);
-  std::uint64_t offset = 0;
-  if (!frequencies.empty()) {
-    const std::uint64_t n = frequencies.size();
-    front.tensor(gguf_key::kRopeFrequencies, {&n, 1}, *ggml_number(FormatId::f32), 0);
-    offset = align_up(n * sizeof(float), kGgufAlignment);
+  std::vector<std::byte> made;  // tensors of few numbers, which are written with the front
+  const auto add_made = [&](std::string_view name, std::span<const float> values) {
+    const std::uint64_t n = values.size();
+    front.tensor(name, {&n, 1}, *ggml_number(FormatId::f32), made.size());
+    const std::span<const std::byte> bytes = std::as_bytes(values);
+    made.insert(made.end(), bytes.begin(), bytes.end());
+    made.resize(align_up(made.size(), kGgufAlignment));
+  };
+  if (!frequencies.empty()) add_made(gguf_key::kRopeFrequencies, frequencies);
+  for (const GgufTensor& tensor : work->tensors) {
+    if (!tensor.scales.empty()) add_made(tensor.scales_name, tensor.scales);
   }
+  std::uint64_t offset = made.size();
   for (const GgufTensor& tensor : work->tensors) {
     front.tensor(tensor.name, tensor.shape, *ggml_number(tensor.format), offset);
     work->offsets.push_back(offset);
@@ -208,9 +215,7 @@ Result<GgufWriter> GgufWriter::plan(const LoadedModel& model, FileSpec file, Fil
   const std::uint64_t begin = work->front.size();
   for (std::uint64_t& each : work->offsets) each += begin;
   work->size = begin + offset;
-  const std::span<const std::byte> made = std::as_bytes(std::span(frequencies));
   work->front.insert(work->front.end(), made.begin(), made.end());
-  work->front.resize(begin + align_up(made.size(), kGgufAlignment));
 
   // The front is read back before anything is written. Opening reads none of the weights' bytes.
   ModelLocation place;
