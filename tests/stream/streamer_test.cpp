@@ -157,7 +157,6 @@ TEST(Streamer, WhatIsUsedInTurnIsFoundInProportionToSlots) {
   }
 }
 
-/// A slot of whole blocks is a segment's alone, in the ring as among those that keep what was chosen.
 TEST(Streamer, ATicketThatIsNotUnderWayIsRefused) {
   Slots slots(4);
   slots.begin_pass();
@@ -187,6 +186,7 @@ TEST(Streamer, ChecksumsAreComparedOnceOrEachTime) {
   }
 }
 
+/// A slot of whole blocks is a segment's alone, in the ring as among those that keep what was chosen.
 TEST(Streamer, BlocksOfAlignedFilesAreNobodyElses) {
   for (const std::uint32_t ring : {1u, 2u, 7u}) {
     for (const std::uint32_t n : {0u, 7u, 72u, 144u}) {
