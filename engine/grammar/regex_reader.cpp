@@ -19,14 +19,13 @@ enum class Op : std::uint8_t { term, list, choice, repeat, ahead, not_ahead, beg
 /// A part of an expression. Lists and choices have their parts in a chain, as do all names of groups.
 struct Node {
   Op op = Op::term;
-  bool asserts = false;            // contains an anchor or a look ahead
-  bool nullable = false;           // may match nothing
-  bool apart = false;              // of a name: in another alternative than what is read now
-  std::uint32_t term = 0;          // of op term
-  std::uint32_t first = 0;         // the first part; 0: none
-  std::uint32_t next = 0;          // the next part of the same list; 0: none
+  bool asserts = false;     // contains an anchor or a look ahead
+  bool nullable = false;    // may match nothing
+  bool apart = false;       // of a name: in another alternative than what is read now
+  std::uint32_t value = 0;  // of op term, the term; of a part that asserts, the byte of its first anchor or look ahead
+  std::uint32_t first = 0;  // the first part; 0: none
+  std::uint32_t next = 0;   // the next part of the same list; 0: none
   std::uint32_t min = 0, max = 0;  // of repeat; of a name, its first byte and that after its last one
-  std::uint32_t at = 0;            // if it asserts: the byte of its first anchor or look ahead
 };
 
 class RegexReader : TextCursor {
@@ -70,12 +69,12 @@ class RegexReader : TextCursor {
   }
   /// Notes that a list or choice `made` contains a part.
   void contain(Node& made, std::uint32_t part) const {
-    if (nodes_[part].asserts && !made.asserts) made.at = nodes_[part].at;
+    if (nodes_[part].asserts && !made.asserts) made.value = nodes_[part].value;
     made.asserts |= nodes_[part].asserts;
   }
   Result<std::uint32_t> node_of(std::uint32_t term) {
     Node made;
-    made.term = term;
+    made.value = term;
     return node(made);
   }
 
@@ -209,7 +208,7 @@ class RegexReader : TextCursor {
     made.first = inner;
     made.asserts = true;
     made.nullable = true;
-    made.at = static_cast<std::uint32_t>(begin);
+    made.value = static_cast<std::uint32_t>(begin);
     return node(made);
   }
 
@@ -219,7 +218,7 @@ class RegexReader : TextCursor {
       ++at_;
       Node made;
       made.op = c == '^' ? Op::begin : Op::end;
-      made.at = static_cast<std::uint32_t>(at_ - 1);
+      made.value = static_cast<std::uint32_t>(at_ - 1);
       made.asserts = true;
       made.nullable = true;
       return node(made);
@@ -401,7 +400,7 @@ class RegexReader : TextCursor {
     if (rest == kNothing) return kNothing;
     switch (part.op) {
       case Op::term:
-        return terms_.cat(part.term, rest);
+        return terms_.cat(part.value, rest);
       case Op::begin:
         return first ? rest : kNothing;
       case Op::end:
@@ -422,7 +421,7 @@ class RegexReader : TextCursor {
           return terms_.cat(terms_.repeat(build(part.first, kEmpty, false), part.min, part.max), rest);
         }
         if (part.min == 0 && part.max == 1) return terms_.alt(build(part.first, rest, first), rest);
-        refuse(part.at);
+        refuse(part.value);
         return kNothing;
       case Op::name:
         return kNothing;  // no part of any list
@@ -443,7 +442,7 @@ class RegexReader : TextCursor {
   /// Returns the byte of the first anchor for the beginning in the parts from `id` on, or kNowhere.
   std::uint32_t first_begin(std::uint32_t id) const {
     for (; id != 0; id = nodes_[id].next) {
-      if (nodes_[id].op == Op::begin) return nodes_[id].at;
+      if (nodes_[id].op == Op::begin) return nodes_[id].value;
       const std::uint32_t inside = nodes_[id].asserts ? first_begin(nodes_[id].first) : kNowhere;
       if (inside != kNowhere) return inside;
     }
