@@ -84,6 +84,7 @@ DraftGuesses::DraftGuesses(Session& model, Session& draft) : model_(&model), dra
   sequences_ = s.sequences;
   max_seq_len_ = s.max_seq_len;
   vocab_size_ = s.vocab_size;
+  model.set_guess_work(draft.pass_work());
 }
 
 Result<bool> DraftGuesses::begin() {

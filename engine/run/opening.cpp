@@ -9,6 +9,10 @@
 namespace qsf {
 namespace {
 
+/// Work of a byte that is read over that of a byte that is computed with, and of a further column of a pass over that
+/// of its first one, as usual processors and disks have them.
+constexpr double kReadWork = 8, kColumnWork = 0.25;
+
 struct Wanted {
   std::uint32_t tag;
   Region region;
@@ -258,6 +262,7 @@ Status Opening::plan_memory() {
   in.speed = {m.options.read_rate * 1e6, m.options.compute_rate * 1e6};
   QSF_LET(plan, make_plan(in, pinned_));
   m.plan = plan;
+  weigh_guesses();
   m.program.set_context(plan.max_seq_len);
   m.n_segments = static_cast<std::uint32_t>(std::ranges::count(needs_, false, &SegmentNeed::unused));
   m.n_pinned = static_cast<std::uint32_t>(std::ranges::count(pinned_, true));
@@ -295,21 +300,47 @@ Status Opening::check_guesses() {
   return {};
 }
 
-/// Counts what passes that guess use: the first layers, or the layer that guesses, whose segments are otherwise unused;
-/// and the head.
-void Opening::count_guesses() {
+/// Calls `visit` with the needs of passes that guess: the segments of the first layers, or of the layer that guesses;
+/// and of the head.
+template <class Visit>
+void Opening::each_guess_need(Visit visit) {
   const Program& program = model_->program;
   const OpenOptions& o = model_->options;
-  const auto each = [&](std::uint32_t begin, std::uint32_t end, auto visit) {
+  const auto each = [&](std::uint32_t begin, std::uint32_t end) {
     const ScheduleRange range = program.range(begin, end);
     for (std::uint32_t p = range.begin; p < range.end; ++p) visit(needs_[program.schedule()[p]]);
   };
-  const auto use = [](SegmentNeed& need) { ++need.uses; };
   const std::uint32_t head = program.head_stage(), own = program.guess_stage();
-  if (o.guess_by_layers) each(1, 1 + o.guess_layers, use);
-  if (o.guess_by_layers || o.guess_by_head) each(head, head + 1, use);
-  if (own != 0 && o.guess_by_head) each(own, own + 1, use);  // a pass for each guess
-  if (own != 0 && !o.guess_by_head) each(own, own + 1, [](SegmentNeed& need) { need.unused = true; });
+  if (o.guess_by_layers) each(1, 1 + o.guess_layers);
+  if (o.guess_by_layers || o.guess_by_head) each(head, head + 1);
+  if (o.guess_by_head) each(own, own + 1);
+}
+
+/// Counts the uses of passes that guess, of which each makes one guess. Without them the layer that guesses is unused.
+void Opening::count_guesses() {
+  const Program& program = model_->program;
+  each_guess_need([](SegmentNeed& need) { ++need.uses; });
+  const std::uint32_t own = program.guess_stage();
+  if (own == 0 || model_->options.guess_by_head) return;
+  const ScheduleRange range = program.range(own, own + 1);
+  for (std::uint32_t p = range.begin; p < range.end; ++p) needs_[program.schedule()[p]].unused = true;
+}
+
+/// Sets the work of a pass and of a guess by the plan, in which each pass has one guess.
+void Opening::weigh_guesses() {
+  Model& m = *model_;
+  double computed = 0, read = 0, own = 0;  // bytes that a guess needs; the layer that guesses has `own` of them
+  const std::uint32_t own_stage = m.program.guess_stage();
+  each_guess_need([&](const SegmentNeed& need) {
+    const auto segment = static_cast<std::size_t>(&need - needs_.data());
+    computed += need.computed;
+    own += segments_[segment].stage == own_stage ? need.computed : 0;
+    read += pinned_[segment] ? 0 : need.read;
+  });
+  const double of_pass = m.plan.bytes_computed - own;
+  m.pass_work = of_pass + kReadWork * (m.plan.bytes_read - read);
+  m.column_work = kColumnWork * of_pass;
+  if (m.guess_source() != GuessSource::text) m.set_guess_work(computed + kReadWork * read);
 }
 
 /// Checks that the model has something to evict, and that the policy is exact for it.

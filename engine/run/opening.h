@@ -48,7 +48,10 @@ class Opening {
   std::uint64_t bytes_of(const Plan& plan, const OpenOptions& options) const;
   Status check_policy() const;
   Status check_guesses();
+  template <class Visit>
+  void each_guess_need(Visit visit);
   void count_guesses();
+  void weigh_guesses();
   KvType finest_kv() const;
   void warn();
   void finish();

@@ -185,6 +185,10 @@ std::uint32_t Session::guesses_wanted(std::uint32_t sequence) const {
   return impl_->at(sequence).guesses_wanted(GuessSource::host);
 }
 
+void Session::set_guess_work(double work) { impl_->model.set_guess_work(work); }
+
+double Session::pass_work() const { return impl_->model.pass_work; }
+
 void Session::guess(std::span<const std::uint32_t> tokens, std::uint32_t sequence) {
   if (const auto found = impl_->find(sequence)) (*found)->give(tokens);
 }

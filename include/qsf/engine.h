@@ -161,8 +161,15 @@ class Session {
   /// Returns the number of tokens that the host could guess for the next pass of a generation, with GuessSource::host:
   /// 0 inside a pass, while an earlier guess may still be right, before the first generated token, after guess() until
   /// the text has another token, and if the prompt's own `expected` has tokens. The number follows the guesses that
-  /// were right.
+  /// were right, and is 0 for a while if they cost more than they save.
   std::uint32_t guesses_wanted(std::uint32_t sequence = 0) const;
+  /// Sets the work of a guess, as pass_work() of the model that guesses, for later generations. Guesses of this model
+  /// are known from the plan; those of a host have no work until then. Guesses that cost more than they save are
+  /// paused; those without work never are.
+  void set_guess_work(double work);
+  /// Returns the work of a token: the bytes of weights that are computed with, and those that are read, which count
+  /// several times because reading is slower.
+  double pass_work() const;
   /// Gives tokens that probably follow those of the sequence, for its next pass; none if none is known. Takes as many
   /// as are wanted, and none after one that is not in the vocabulary. Wrong ones change no text. No other call may
   /// change the sequence in between.

@@ -2,6 +2,7 @@
 // the text against one token at a time.
 #include <array>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "engine/company.h"
@@ -141,6 +142,7 @@ TEST(HeadGuesses, AreThoseOfAReferenceInDouble) {
     options.kv = KvType::f32;
     Host host(file.bytes, 8 * kMiB, options);
     ASSERT_EQ(host.error.code, ErrorCode::none) << host.error.sentence;
+    host.session->set_guess_work(0);
     std::uint32_t made_before = 0, right_before = 0, generated = 0;
     host.stop_when = [&] {
       const SequenceStats stats = host.session->sequence_stats();
@@ -292,6 +294,31 @@ TEST(HeadGuesses, SaveReading) {
   EXPECT_LT(read[1], read[0] * 3 / 4);
 }
 
+// A layer whose last norm is that of the text with the other sign guesses the least likely token. It rests most of the
+// time.
+TEST(HeadGuesses, RestIfTheyAreWrong) {
+  constexpr std::uint32_t kMany = 12;
+  const SmallFile file = small_file(with_guess_layer(kMany), [](SmallFile& changed) {
+    agree(changed, 0.15f, 0.5f, kMany);
+    const std::vector<float>& norm = changed.weights.at({kMany + 2, Role::final_norm});
+    std::ranges::transform(norm, changed.weights.at({kMany + 1, Role::guess_norm}).begin(), std::negate());
+  });
+  const auto ids = some_tokens(9, 40);
+  const std::vector<std::uint32_t> text = Host(file.bytes, 8 * kMiB, {}).generate(greedy(ids, 80)).tokens;
+  std::array<std::uint32_t, 2> guessed{};
+  for (const bool rests : {false, true}) {
+    Host host(file.bytes, 8 * kMiB, by_head(4));
+    ASSERT_EQ(host.error.code, ErrorCode::none) << host.error.sentence;
+    if (!rests) host.session->set_guess_work(0);
+    EXPECT_EQ(host.generate(greedy(ids, 80)).tokens, text);
+    EXPECT_EQ(host.session->sequence_stats().right_tokens, 0u);
+    guessed[rests ? 1 : 0] = host.session->sequence_stats().guessed_tokens;
+  }
+  EXPECT_GE(guessed[0], 78u);
+  EXPECT_GT(guessed[1], 0u);
+  EXPECT_LT(guessed[1], 25u);
+}
+
 // A session without the layer continues what one with it has saved, and the other way round.
 TEST(HeadGuesses, SavedSequencesAreTheSame) {
   const SmallFile file = small_file(with_guess_layer(), [](SmallFile& changed) { agree(changed, 0.15f); });
@@ -308,6 +335,7 @@ TEST(HeadGuesses, SavedSequencesAreTheSame) {
   EXPECT_EQ(files[0], files[1]);
   for (const bool guesses : {false, true}) {
     Host host(file.bytes, 8 * kMiB, guesses ? by_head(4) : OpenOptions());
+    host.session->set_guess_work(0);
     ASSERT_TRUE(restored(*host.session, files[guesses ? 0 : 1]));
     const std::uint32_t more[] = {3, 1, 4};
     tokens[guesses ? 1 : 0] = host.generate(greedy(more, 30)).tokens;
