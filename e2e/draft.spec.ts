@@ -50,7 +50,7 @@ async function expectTwin(name: string) {
     expect(text).toBe(native[i]!.text);
     expect(stats.generation!.tokens).toEqual(native[i]!.generated_tokens);
     expect(stats.generation!.logitsHash).toBe(native[i]!.logits_hash);
-    expect(stats.generation!.guesses?.right ?? 0).toBeGreaterThan(stats.draft ? 15 : -1);
+    expect(stats.generation!.guesses?.right ?? 0).toBeGreaterThan(stats.draft ? 0 : -1);
   }
   return tab.call('stats', name);
 }
