@@ -300,43 +300,44 @@ Status Opening::check_guesses() {
   return {};
 }
 
-/// Calls `visit` with the needs of passes that guess: the segments of the first layers, or of the layer that guesses;
-/// and of the head.
-template <class Visit>
-void Opening::each_guess_need(Visit visit) {
+/// Returns the ranges of the schedule that a pass which guesses uses: the first layers, or the layer that guesses; and
+/// the head. Without such passes they are empty.
+std::array<ScheduleRange, 3> Opening::guess_ranges() const {
   const Program& program = model_->program;
   const OpenOptions& o = model_->options;
-  const auto each = [&](std::uint32_t begin, std::uint32_t end) {
-    const ScheduleRange range = program.range(begin, end);
-    for (std::uint32_t p = range.begin; p < range.end; ++p) visit(needs_[program.schedule()[p]]);
-  };
   const std::uint32_t head = program.head_stage(), own = program.guess_stage();
-  if (o.guess_by_layers) each(1, 1 + o.guess_layers);
-  if (o.guess_by_layers || o.guess_by_head) each(head, head + 1);
-  if (o.guess_by_head) each(own, own + 1);
+  std::array<ScheduleRange, 3> out{};
+  if (o.guess_by_layers) out[0] = program.range(1, 1 + o.guess_layers);
+  if (o.guess_by_layers || o.guess_by_head) out[1] = program.range(head, head + 1);
+  if (own != 0) out[2] = program.range(own, own + 1);
+  return out;
 }
 
 /// Counts the uses of passes that guess, of which each makes one guess. Without them the layer that guesses is unused.
 void Opening::count_guesses() {
-  const Program& program = model_->program;
-  each_guess_need([](SegmentNeed& need) { ++need.uses; });
-  const std::uint32_t own = program.guess_stage();
-  if (own == 0 || model_->options.guess_by_head) return;
-  const ScheduleRange range = program.range(own, own + 1);
-  for (std::uint32_t p = range.begin; p < range.end; ++p) needs_[program.schedule()[p]].unused = true;
+  for (const ScheduleRange& range : guess_ranges()) {
+    for (std::uint32_t p = range.begin; p < range.end; ++p) {
+      SegmentNeed& need = needs_[model_->program.schedule()[p]];
+      ++need.uses;
+      need.unused = need.uses == 1 && !model_->options.guess_by_head;
+    }
+  }
 }
 
 /// Sets the work of a pass and of a guess by the plan, in which each pass has one guess.
 void Opening::weigh_guesses() {
   Model& m = *model_;
   double computed = 0, read = 0, own = 0;  // bytes that a guess needs; the layer that guesses has `own` of them
-  const std::uint32_t own_stage = m.program.guess_stage();
-  each_guess_need([&](const SegmentNeed& need) {
-    const auto segment = static_cast<std::size_t>(&need - needs_.data());
-    computed += need.computed;
-    own += segments_[segment].stage == own_stage ? need.computed : 0;
-    read += pinned_[segment] ? 0 : need.read;
-  });
+  for (const ScheduleRange& range : guess_ranges()) {
+    own = 0;
+    for (std::uint32_t p = range.begin; p < range.end; ++p) {
+      const std::uint32_t segment = m.program.schedule()[p];
+      const SegmentNeed& need = needs_[segment];
+      own += need.computed;
+      read += pinned_[segment] ? 0 : need.read;
+    }
+    computed += own;
+  }
   const double of_pass = m.plan.bytes_computed - own;
   m.pass_work = of_pass + kReadWork * (m.plan.bytes_read - read);
   m.column_work = kColumnWork * of_pass;

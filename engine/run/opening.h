@@ -48,8 +48,7 @@ class Opening {
   std::uint64_t bytes_of(const Plan& plan, const OpenOptions& options) const;
   Status check_policy() const;
   Status check_guesses();
-  template <class Visit>
-  void each_guess_need(Visit visit);
+  std::array<ScheduleRange, 3> guess_ranges() const;
   void count_guesses();
   void weigh_guesses();
   KvType finest_kv() const;
