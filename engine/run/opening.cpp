@@ -315,11 +315,12 @@ std::array<ScheduleRange, 3> Opening::guess_ranges() const {
 
 /// Counts the uses of passes that guess, of which each makes one guess. Without them the layer that guesses is unused.
 void Opening::count_guesses() {
+  const std::uint32_t own = model_->options.guess_by_head ? 0 : model_->program.guess_stage();
   for (const ScheduleRange& range : guess_ranges()) {
     for (std::uint32_t p = range.begin; p < range.end; ++p) {
-      SegmentNeed& need = needs_[model_->program.schedule()[p]];
-      ++need.uses;
-      need.unused = need.uses == 1 && !model_->options.guess_by_head;
+      const std::uint32_t segment = model_->program.schedule()[p];
+      ++needs_[segment].uses;
+      needs_[segment].unused = own != 0 && segments_[segment].stage == own;
     }
   }
 }
