@@ -13,7 +13,7 @@ import { AnswerView, copy, smallButton, userMessage } from './message.js';
 import { showNotice } from './notice.js';
 import type { OptionFields } from './options.js';
 import { noteRate } from './rate.js';
-import { inSlices } from './slices.js';
+import { inSlices, nextTask } from './slices.js';
 import { showingWork, unlessAborted } from './stage.js';
 import type { Stage } from './stage.js';
 import { tools } from './tools.js';
@@ -372,6 +372,8 @@ export class ChatMode {
   /** Shows another conversation, after the answer under way has ended. */
   async #change(id: string, data: ConversationData, time = 0): Promise<void> {
     if (this.#isWriting) this.#stage.stop();
+    // A dialog that closes has a task for itself.
+    await nextTask();
     await this.#answering;
     this.#id = id;
     this.#time = time;

@@ -16,6 +16,7 @@ import type { SavedChat } from './chats.js';
 import { byId, make } from './dom.js';
 import { smallButton } from './message.js';
 import { openSheet, setUpSheet } from './sheet.js';
+import { nextTask, sliced } from './slices.js';
 
 const sheet = byId('history', HTMLDialogElement);
 const rows = byId('history-rows', HTMLElement);
@@ -39,37 +40,88 @@ export interface HistoryUse {
   current(): string;
 }
 
+/** The conversations that the open dialog lists, and their rows by their ids. Both are gone when it is closed. */
+let all: readonly SavedChat[] | undefined;
+const made = new Map<string, { time: number; isCurrent: boolean; element: HTMLElement }>();
+/** The number of the last call of show(), which replaces the ones before it. */
+let shows = 0;
+
 export function setUpHistory(use: HistoryUse): void {
   setUpSheet(sheet);
   byId('chat-list', HTMLButtonElement).addEventListener('click', () => {
     search.value = '';
-    show(use);
     openSheet(sheet);
+    void nextTask().then(() => showAgain(use));
   });
-  search.addEventListener('input', () => show(use));
-  byId('export-json', HTMLButtonElement).addEventListener('click', () =>
-    download('conversations.json', 'application/json', toJson(allChats())),
-  );
+  sheet.addEventListener('close', () => {
+    shows++;
+    all = undefined;
+    made.clear();
+    rows.replaceChildren();
+  });
+  search.addEventListener('input', () => void show(use));
+  byId('export-json', HTMLButtonElement).addEventListener('click', () => void exportAll());
   file.addEventListener('change', () => void take(use));
   // Another tab has kept or removed one.
   addEventListener('storage', ({ key }) => {
-    if (sheet.open && key !== TRIED) show(use);
+    if (sheet.open && key !== TRIED) void showAgain(use);
   });
 }
 
-function show(use: HistoryUse): void {
-  const all = allChats();
-  const found = all.filter((chat) => hasText(chat, search.value.trim()));
-  const count = `${found.length} of ${all.length}, kept in this browser only.`;
+/** Shows the conversations that are kept now. */
+function showAgain(use: HistoryUse): Promise<void> {
+  all = undefined;
+  return show(use);
+}
+
+/** Shows the conversations that have the text of the search, in slices. Another call ends it. */
+function show(use: HistoryUse): Promise<void> {
+  return sliced(drawing(use, ++shows));
+}
+
+function* drawing(use: HistoryUse, number: number): Generator<void> {
+  const isOld = () => number !== shows;
+  const chats = all ?? (yield* allChats());
+  if (isOld()) return;
+  all = chats;
+  const found: SavedChat[] = [];
+  for (const chat of chats) {
+    if (hasText(chat, search.value.trim())) found.push(chat);
+    yield;
+    if (isOld()) return;
+  }
+  const count = `${found.length} of ${chats.length}, kept in this browser only.`;
   text.textContent = keepsChats()
-    ? all.length === 0
+    ? chats.length === 0
       ? 'None yet. They are kept in this browser only.'
       : count
-    : all.length === 0
+    : chats.length === 0
       ? `None is kept. ${NOT_KEPT}`
       : `${count} The last one is not kept. ${NOT_KEPT}`;
-  search.hidden = all.length === 0;
-  rows.replaceChildren(...found.map((chat) => row(chat, use)));
+  search.hidden = chats.length === 0;
+  for (const [i, chat] of found.entries()) {
+    const element = rowOf(chat, use);
+    if (rows.children[i] !== element) rows.insertBefore(element, rows.children[i] ?? null);
+    yield;
+    if (isOld()) return;
+  }
+  while (rows.children.length > found.length) rows.lastChild!.remove();
+}
+
+/** Returns the row of a conversation, which is made again only if it has changed. */
+function rowOf(chat: SavedChat, use: HistoryUse): HTMLElement {
+  const isCurrent = chat.id === use.current();
+  const before = made.get(chat.id);
+  if (before?.time === chat.time && before.isCurrent === isCurrent) return before.element;
+  before?.element.remove();
+  const element = row(chat, use);
+  made.set(chat.id, { time: chat.time, isCurrent, element });
+  return element;
+}
+
+async function exportAll(): Promise<void> {
+  const parts = await sliced(toJson(await sliced(allChats())));
+  download('conversations.json', 'application/json', parts);
 }
 
 function row(chat: SavedChat, use: HistoryUse): HTMLElement {
@@ -86,12 +138,11 @@ function row(chat: SavedChat, use: HistoryUse): HTMLElement {
     button.setAttribute('aria-label', `${words} ${title}`);
     return button;
   };
-  const markdown = smallButton('Markdown', () => download(`${nameOf(title)}.md`, 'text/markdown', toMarkdown(chat)));
+  const markdown = smallButton('Markdown', () => download(`${nameOf(title)}.md`, 'text/markdown', [toMarkdown(chat)]));
   const remove = smallButton('Remove', () => {
     removeChat(id);
     use.removed(id);
-    show(use);
-    (search.hidden ? file : search).focus();
+    void showAgain(use).then(() => (search.hidden ? file : search).focus());
   });
   return make(
     'li',
@@ -107,13 +158,13 @@ async function take(use: HistoryUse): Promise<void> {
   if (!chosen) return;
   try {
     const chats = fromJson(await chosen.text());
-    const taken = importChats(chats);
-    show(use);
+    const taken = await sliced(importChats(chats));
+    await showAgain(use);
     const said = taken === 1 ? 'One conversation was imported.' : `${taken} conversations were imported.`;
     const others = taken === 0 ? 'They are here already.' : `${said} The others are here already.`;
     text.textContent = taken === chats.length ? said : others;
   } catch (error) {
-    show(use);
+    await showAgain(use);
     const said = error instanceof Error ? error.message : String(error);
     const isRefused = error instanceof DOMException && ['QuotaExceededError', 'SecurityError'].includes(error.name);
     text.textContent = isRefused ? `Not all was imported. ${NOT_KEPT}` : said;
@@ -123,8 +174,8 @@ async function take(use: HistoryUse): Promise<void> {
 
 const nameOf = (title: string) => title.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '') || 'conversation';
 
-function download(name: string, type: string, content: string): void {
-  const href = URL.createObjectURL(new Blob([content], { type }));
+function download(name: string, type: string, parts: string[]): void {
+  const href = URL.createObjectURL(new Blob(parts, { type }));
   make('a', { href, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(href), 10_000);
 }

@@ -141,6 +141,8 @@ async function chooseMode(llm: QSF): Promise<void> {
   const { chatTemplate } = await llm.info();
   const chats = chatTemplate !== undefined;
   if (chats) {
+    // The renderer of Markdown is half of the chat's code: it begins in a task of its own.
+    await import('./markdown.js');
     const { ChatMode } = await import('./chat.js');
     chat ??= new ChatMode(stage, options);
     chat.open(llm, titleOf(slot.source, MODEL));
