@@ -307,15 +307,25 @@ export class ChatMode {
     const { messages, dropped } = this.#conversation;
     this.#endDrawing();
     this.#last = undefined;
-    transcript.replaceChildren();
+    // Those that are removed are not laid out meanwhile.
+    for (const view of transcript.children) view.classList.add('is-old');
     heading.textContent = titleOfChat(this.#data()) || 'A new conversation';
     const turns = turnsOf([...dropped, ...messages.filter(({ role }) => role !== 'system')]);
-    if (turns.length === 0) transcript.append(this.#welcome());
-    this.#endDrawing = inSlices(this.#drawTurns(turns), (slice) => {
+    this.#endDrawing = inSlices(this.#drawing(turns), (slice) => {
       const stays = seesEnd();
       slice();
       if (stays) toEnd();
     });
+  }
+
+  /** Removes the views of another conversation, and draws the turns of this one. */
+  *#drawing(turns: readonly Turn[]): Generator<void> {
+    if (turns.length === 0) transcript.append(this.#welcome());
+    for (const view of transcript.querySelectorAll(':scope > .is-old')) {
+      view.remove();
+      yield;
+    }
+    yield* this.#drawTurns(turns);
   }
 
   /** Draws turns above the ones that are drawn, the last one first, a part of a text in each step. */

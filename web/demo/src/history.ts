@@ -24,14 +24,18 @@ const search = byId('history-search', HTMLInputElement);
 const text = byId('history-text', HTMLElement);
 const file = byId('import-json', HTMLInputElement);
 
-const date = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
-const hour = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
+/** Formats of days and hours, which are made when the first one is shown. */
+let formats: { date: Intl.DateTimeFormat; hour: Intl.DateTimeFormat } | undefined;
 
 /** Returns the time of a conversation: the hour of today, the date of other days. */
-const when = (time: number): string => {
-  const day = date.format(time);
-  return day === date.format(Date.now()) ? hour.format(time) : day;
-};
+function when(time: number): string {
+  formats ??= {
+    date: new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' }),
+    hour: new Intl.DateTimeFormat(undefined, { timeStyle: 'short' }),
+  };
+  const day = formats.date.format(time);
+  return day === formats.date.format(Date.now()) ? formats.hour.format(time) : day;
+}
 
 export interface HistoryUse {
   open(chat: SavedChat): void;
