@@ -30,6 +30,17 @@ describe('the text of a file', () => {
     expect(await readFile(new File(['Hello'], 'a.txt'))).toBe('Hello');
   });
 
+  it('is read in steps of bounded work', () => {
+    const steps = (name: string, bytes: Uint8Array) => [...textOf(name, bytes)].length;
+    expect(steps('a.txt', utf8('a sentence. '.repeat(2 ** 16)))).toBe(12); // 64 KiB each
+    expect(steps('a.json', utf8(JSON.stringify(Array.from({ length: 6400 }, () => 1))))).toBeGreaterThan(100);
+  });
+
+  it('keeps letters that two steps share', async () => {
+    const text = `a${'é'.repeat(2 ** 16)}`;
+    expect(await textOfFile('a.txt', utf8(text))).toBe(text);
+  });
+
   it.each<[string, Uint8Array<ArrayBuffer>, string]>([
     [
       'a.pdf',

@@ -2,6 +2,7 @@
 
 import { Conversation } from 'qsf';
 import type { ChatMessage, ChatStream, ConversationData, End, QSF, Stats } from 'qsf';
+import { copy, smallButton } from './buttons.js';
 import { NOT_KEPT, keepChat, newId, removeChat, textOf, timeOfChat, titleOfChat } from './chats.js';
 import type { SavedChat } from './chats.js';
 import { converse } from './converse.js';
@@ -9,11 +10,11 @@ import { byId, ignoreDoubleClicks, isOff, make, setOff } from './dom.js';
 import { growing } from './field.js';
 import * as format from './format.js';
 import { setUpHistory } from './history.js';
-import { AnswerView, copy, smallButton, userMessage } from './message.js';
+import { AnswerView, userMessage } from './message.js';
 import { showNotice } from './notice.js';
 import type { OptionFields } from './options.js';
 import { noteRate } from './rate.js';
-import { inSlices, nextTask } from './slices.js';
+import { inSlices } from './slices.js';
 import { showingWork, unlessAborted } from './stage.js';
 import type { Stage } from './stage.js';
 import { tools } from './tools.js';
@@ -174,6 +175,7 @@ export class ChatMode {
       const view = new AnswerView(this.#model, follow);
       const hadFocus = transcript.contains(document.activeElement);
       const show = () => {
+        for (const { classList } of [waiting, view.element]) classList.remove(OLD);
         this.#endLast();
         this.#showUntil(at());
         transcript.append(waiting, view.element);
@@ -190,7 +192,7 @@ export class ChatMode {
         const llm = await unlessAborted(opening, signal);
         if (llm === undefined) return;
         // A model that was opened meanwhile has drawn the conversation without them.
-        if (!view.element.isConnected) show();
+        if (!view.element.isConnected || isOld(view.element)) show();
         before = this.#take(this.#data()).messages;
         note.textContent = 'Reading …';
         words = await this.#read(llm, view, begin, signal);
@@ -283,7 +285,7 @@ export class ChatMode {
     const first = views().find((view) => placeOnPage(view) >= place);
     if (first) while (first.nextSibling) first.nextSibling.remove();
     first?.remove();
-    transcript.querySelector('.welcome')?.remove();
+    for (const welcome of transcript.querySelectorAll('.welcome')) welcome.remove();
   }
 
   /** Draws the line after the messages that were dropped, and takes the buttons from those. */
@@ -291,7 +293,8 @@ export class ChatMode {
     const { dropped } = this.#conversation;
     if (dropped.length === 0) return;
     const words = 'The context has no room for the messages above.';
-    const line = transcript.querySelector<HTMLElement>('.divide') ?? make('p', { class: 'small divide' }, words);
+    const line =
+      views().find(({ classList }) => classList.contains('divide')) ?? make('p', { class: 'small divide' }, words);
     const all = views();
     const end = all.findIndex((view) => placeOnPage(view) >= dropped.length);
     for (const view of all.slice(all.indexOf(line) + 1, end < 0 ? undefined : end)) {
@@ -308,7 +311,7 @@ export class ChatMode {
     this.#endDrawing();
     this.#last = undefined;
     // Those that are removed are not laid out meanwhile.
-    for (const view of transcript.children) view.classList.add('is-old');
+    for (const view of transcript.children) view.classList.add(OLD);
     heading.textContent = titleOfChat(this.#data()) || 'A new conversation';
     const turns = turnsOf([...dropped, ...messages.filter(({ role }) => role !== 'system')]);
     this.#endDrawing = inSlices(this.#drawing(turns), (slice) => {
@@ -321,8 +324,8 @@ export class ChatMode {
   /** Removes the views of another conversation, and draws the turns of this one. */
   *#drawing(turns: readonly Turn[]): Generator<void> {
     if (turns.length === 0) transcript.append(this.#welcome());
-    for (const view of transcript.querySelectorAll(':scope > .is-old')) {
-      view.remove();
+    for (const view of [...transcript.children].filter(isOld)) {
+      if (isOld(view)) view.remove();
       yield;
     }
     yield* this.#drawTurns(turns);
@@ -382,8 +385,6 @@ export class ChatMode {
   /** Shows another conversation, after the answer under way has ended. */
   async #change(id: string, data: ConversationData, time = 0): Promise<void> {
     if (this.#isWriting) this.#stage.stop();
-    // A dialog that closes has a task for itself.
-    await nextTask();
     await this.#answering;
     this.#id = id;
     this.#time = time;
@@ -442,7 +443,12 @@ function inWords({ generation }: Stats): string {
 /** Returns the number of the system's messages, which are the first ones. */
 const numberOfSystem = (messages: readonly ChatMessage[]): number => (messages[0]?.role === 'system' ? 1 : 0);
 
-const views = (): HTMLElement[] => [...transcript.children].filter((view) => view instanceof HTMLElement);
+/** The class of views that will be removed, which are not shown. */
+const OLD = 'is-old';
+const isOld = (view: Element): boolean => view.classList.contains(OLD);
+
+const views = (): HTMLElement[] =>
+  [...transcript.children].filter((view) => view instanceof HTMLElement && !isOld(view)) as HTMLElement[];
 
 /** Returns the place of a message of the user; -1 for anything else. */
 const placeOnPage = (view: HTMLElement): number => Number(view.dataset['place'] ?? -1);

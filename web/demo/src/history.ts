@@ -1,5 +1,6 @@
 // The list of kept conversations: opened, removed, searched, exported and imported.
 
+import { smallButton } from './buttons.js';
 import {
   NOT_KEPT,
   TRIED,
@@ -13,8 +14,7 @@ import {
   toMarkdown,
 } from './chats.js';
 import type { SavedChat } from './chats.js';
-import { byId, make } from './dom.js';
-import { smallButton } from './message.js';
+import { byId, make, putAt } from './dom.js';
 import { openSheet, setUpSheet } from './sheet.js';
 import { nextTask, sliced } from './slices.js';
 
@@ -24,18 +24,22 @@ const search = byId('history-search', HTMLInputElement);
 const text = byId('history-text', HTMLElement);
 const file = byId('import-json', HTMLInputElement);
 
-/** Formats of days and hours, which are made when the first one is shown. */
-let formats: { date: Intl.DateTimeFormat; hour: Intl.DateTimeFormat } | undefined;
+/** Formats, each of which takes a while to be made, so that it is made when it is used. */
+let date: Intl.DateTimeFormat | undefined;
+let hour: Intl.DateTimeFormat | undefined;
 
 /** Returns the time of a conversation: the hour of today, the date of other days. */
 function when(time: number): string {
-  formats ??= {
-    date: new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' }),
-    hour: new Intl.DateTimeFormat(undefined, { timeStyle: 'short' }),
-  };
-  const day = formats.date.format(time);
-  return day === formats.date.format(Date.now()) ? formats.hour.format(time) : day;
+  if (new Date(time).toDateString() === new Date().toDateString()) {
+    hour ??= new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
+    return hour.format(time);
+  }
+  date ??= new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
+  return date.format(time);
 }
+
+/** Rows that are added at once: as many as a dialog shows, so that the ones in view move once. */
+const TOGETHER = 20;
 
 export interface HistoryUse {
   open(chat: SavedChat): void;
@@ -103,9 +107,14 @@ function* drawing(use: HistoryUse, number: number): Generator<void> {
       ? `None is kept. ${NOT_KEPT}`
       : `${count} The last one is not kept. ${NOT_KEPT}`;
   search.hidden = chats.length === 0;
-  for (const [i, chat] of found.entries()) {
-    const element = rowOf(chat, use);
-    if (rows.children[i] !== element) rows.insertBefore(element, rows.children[i] ?? null);
+  for (let first = 0; first < found.length; first += TOGETHER) {
+    const group: HTMLElement[] = [];
+    for (const chat of found.slice(first, first + TOGETHER)) {
+      group.push(rowOf(chat, use));
+      yield;
+      if (isOld()) return;
+    }
+    for (const [i, element] of group.entries()) putAt(rows, first + i, element);
     yield;
     if (isOld()) return;
   }
@@ -136,7 +145,8 @@ function row(chat: SavedChat, use: HistoryUse): HTMLElement {
   if (id === use.current()) open.setAttribute('aria-current', 'true');
   open.addEventListener('click', () => {
     sheet.close();
-    use.open(chat);
+    // A dialog that closes has a task for itself.
+    void nextTask().then(() => use.open(chat));
   });
   const named = (button: HTMLButtonElement, words: string) => {
     button.setAttribute('aria-label', `${words} ${title}`);

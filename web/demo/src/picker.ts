@@ -44,8 +44,9 @@ export function titleOf(source: string | File, builtIn: string | undefined): str
 }
 
 function choose(source: string | File): void {
-  sheet.close();
   picking.use(source, suggestedSource(source));
+  // A dialog that closes has a task for itself.
+  void nextTask().then(() => sheet.close());
 }
 
 /** Opens the dialog. What it lists is drawn in later tasks. */

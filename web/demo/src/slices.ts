@@ -3,8 +3,17 @@
 /** Milliseconds of a slice. Longer ones delay input, shorter ones spend more time between them. */
 const SLICE = 8;
 
-/** Resolves in a later task. Input and frames may come before it. */
-export const nextTask = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
+/** Resolves in a later task. Input and frames may come before it. A timer may wait a second in a tab that is not shown. */
+export function nextTask(): Promise<void> {
+  const { port1, port2 } = new MessageChannel();
+  return new Promise((resolve) => {
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(undefined);
+  });
+}
 
 /**
  * Runs the steps of `work` in slices, the first one at once. Each slice is run by `around`. Returns a function that ends

@@ -100,20 +100,35 @@ const BLOCKS = names(
 const CELLS = names('td th');
 
 /**
- * Returns the words of a page, which a part of its text after the other is written into. A document without a window is
- * inert: nothing in it runs or is fetched.
+ * Returns the words of a page, which is written part by part into a template. A template's content is inert: nothing in it
+ * runs or is fetched, and its styles are none of this page's policy.
  */
 function* textOfHtml(html: string): Generator<void, string> {
   const page = document.implementation.createHTMLDocument();
   page.open();
+  page.write('<body><template>');
   for (let at = 0; at < html.length; at += STEP) {
     page.write(html.slice(at, at + STEP));
     yield;
   }
   page.close();
   const words: string[] = [];
+  // An end of the template in the text is rare; what follows is in the body.
+  for (const root of [page.querySelector('template')!.content, page.body]) yield* addWords(root, words);
+  const parts: string[] = [];
+  for (const part of words.join('').split(/\n\s*\n/)) {
+    const line = part.replace(/\s+/g, ' ').trim();
+    if (line !== '') parts.push(line);
+    if (parts.length % LINES === 0) yield;
+  }
+  return parts.join('\n\n');
+}
+
+/** Adds the texts in `root` to `words`, with spaces between cells and empty lines around blocks. */
+function* addWords(root: Node, words: string[]): Generator<void> {
   let count = 0;
-  for (let node: Node | null = page.documentElement; node !== null; ) {
+  let node: Node | null = root.firstChild;
+  while (node !== null) {
     if (++count % NODES === 0) yield;
     const name = node.nodeName.toLowerCase();
     if (BLOCKS.has(name)) words.push('\n\n');
@@ -123,16 +138,12 @@ function* textOfHtml(html: string): Generator<void, string> {
       node = node.firstChild;
       continue;
     }
-    while (node !== null && node.nextSibling === null) node = node.parentNode;
-    node = node?.nextSibling ?? null;
+    for (; node !== root && node!.nextSibling === null; node = node!.parentNode)
+      if (BLOCKS.has(node!.nodeName.toLowerCase())) words.push('\n\n');
+    if (node === root) return;
+    if (BLOCKS.has(node!.nodeName.toLowerCase())) words.push('\n\n');
+    node = node!.nextSibling;
   }
-  const parts: string[] = [];
-  for (const part of words.join('').split(/\n\s*\n/)) {
-    const line = part.replace(/\s+/g, ' ').trim();
-    if (line !== '') parts.push(line);
-    if (parts.length % LINES === 0) yield;
-  }
-  return parts.join('\n\n');
 }
 
 const megabytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
