@@ -314,11 +314,22 @@ export class ChatMode {
     for (const view of transcript.children) view.classList.add(OLD);
     heading.textContent = titleOfChat(this.#data()) || 'A new conversation';
     const turns = turnsOf([...dropped, ...messages.filter(({ role }) => role !== 'system')]);
-    this.#endDrawing = inSlices(this.#drawing(turns), (slice) => {
-      const stays = seesEnd();
+    // A message may become higher or lower after its slice, so that only a reader who scrolls leaves the end.
+    let stays = true;
+    const scrolls = new AbortController();
+    const leave = () => (stays = false);
+    for (const kind of ['wheel', 'touchmove', 'pointerdown', 'keydown']) {
+      transcript.addEventListener(kind, leave, { passive: true, signal: scrolls.signal });
+    }
+    const end = inSlices(this.#drawing(turns), (slice) => {
+      stays ||= seesEnd();
       slice();
       if (stays) toEnd();
     });
+    this.#endDrawing = () => {
+      scrolls.abort();
+      end();
+    };
   }
 
   /** Removes the views of another conversation, and draws the turns of this one. */
