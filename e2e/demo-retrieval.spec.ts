@@ -109,7 +109,43 @@ test('files are read, found by questions, there after a reload, and removed', as
   expect(complaints).toEqual([]);
 });
 
+test('the rows of files are made once, and a large page is read', async ({ page }) => {
+  const complaints = await visit(page);
+  await add(page, ...FILES);
+  await files(page)
+    .first()
+    .evaluate((row) => row.setAttribute('data-first', ''));
+  await chooseStories(page);
+  await expect(status(page)).toHaveText('4 files, 4 passages.', patience);
+  await expect(files(page).first()).toHaveAttribute('data-first', '');
+  await expect(files(page).first()).toContainText('one passage');
+  const parts = Array.from({ length: 20_000 }, (_, i) => `<p>Part <b>${i}</b></p>`).join('');
+  await page.getByRole('button', { name: 'Close the embedding model' }).click();
+  await add(page, file('large.html', `<title>No</title><table><tr><td>a<td>b</table>${parts}end`));
+  await expect(files(page)).toHaveCount(5);
+  const text = await page.evaluate(
+    () =>
+      new Promise<string>((resolve, reject) => {
+        const opening = indexedDB.open('qsf-files');
+        opening.onerror = () => reject(opening.error!);
+        opening.onsuccess = () => {
+          const all = opening.result.transaction('files').objectStore('files').getAll();
+          all.onsuccess = () => {
+            const found = (all.result as { name: string; text: string }[]).find(({ name }) => name === 'large.html');
+            resolve(found!.text);
+          };
+        };
+      }),
+  );
+  const expected = ['a b', ...Array.from({ length: 20_000 }, (_, i) => `Part ${i}`)].join('\n\n');
+  // Not compared by a message of half a megabyte.
+  expect(text === `${expected}\n\nend`).toBe(true);
+  expect(complaints).toEqual([]);
+});
+
 test('a chat model answers from the passages, and nothing of a file becomes an element', async ({ page }) => {
+  const scripts: string[] = [];
+  page.on('request', (request) => request.resourceType() === 'script' && scripts.push(request.url()));
   const complaints = await visit(page);
   await chooseStories(page);
   await add(
@@ -126,7 +162,9 @@ test('a chat model answers from the passages, and nothing of a file becomes an e
   await dialog.getByRole('button', { name: 'Open', exact: true }).click();
   await expect(page.locator('#answering-text')).toContainText('of memory', patience);
 
+  expect(scripts.filter((url) => url.includes('/markdown-'))).toEqual([]);
   await ask(page, KING);
+  expect(scripts.filter((url) => url.includes('/markdown-'))).not.toEqual([]);
   const answer = page.getByRole('log', { name: 'The answer' });
   await expect(answer.locator('.prose')).not.toBeEmpty();
   await expect(answer).toContainText(/chat\.gguf, from the first 2 passages/);

@@ -126,4 +126,34 @@ test('a long conversation that is opened is drawn in many short tasks', async ({
   const share = Math.max(...added) / all;
   console.log(`${added.length} tasks, the largest has ${(100 * share).toFixed(1)} % of the elements`);
   expect(share).toBeLessThan(0.15);
+  await page.getByRole('button', { name: 'New', exact: true }).click();
+  await expect(page.locator('.welcome')).toBeVisible();
+  await expect(page.locator('.message')).toHaveCount(0);
+});
+
+test('the rows of a hundred conversations are made once, and those out of view are not laid out', async ({ page }) => {
+  await visit(page, 8);
+  await page.evaluate(() => {
+    for (let i = 0; i < 100; i++) {
+      const data = { version: 1, messages: [{ role: 'user', content: `Number ${i} of them` }] };
+      const chat = { id: `${i}`, title: `Number ${i}`, model: 'Another', time: 1_700_000_000_000 + i, data };
+      localStorage.setItem(`qsf.chat.${i}`, JSON.stringify(chat));
+    }
+  });
+  await page.getByRole('button', { name: 'History' }).click();
+  const rows = page.locator('#history-rows li');
+  await expect(rows).toHaveCount(100);
+  await expect(rows.first()).toContainText('Number 99');
+  const laidOut = await rows.evaluateAll(
+    (all) => all.filter((row) => row.firstElementChild!.checkVisibility({ contentVisibilityAuto: true })).length,
+  );
+  expect(laidOut).toBeGreaterThan(0);
+  expect(laidOut).toBeLessThan(60);
+  await rows.nth(4).evaluate((row) => row.setAttribute('data-first', ''));
+  await page.getByLabel('Search conversations').fill('number 95');
+  await expect(rows).toHaveCount(1);
+  await expect(rows.first()).toHaveAttribute('data-first', '');
+  await page.getByLabel('Search conversations').fill('');
+  await expect(rows).toHaveCount(100);
+  await expect(rows.nth(4)).toHaveAttribute('data-first', '');
 });

@@ -8,24 +8,37 @@ import { Library, fittingPassages } from '../../web/demo/src/retrieval/library.j
 import { readFile, textOf } from '../../web/demo/src/retrieval/read-file.js';
 import { memoryStore } from '../../web/demo/src/retrieval/store.js';
 import { searchFiles } from '../../web/demo/src/retrieval/tool.js';
+import { sliced } from '../../web/demo/src/slices.js';
 import { runTool } from '../../web/demo/src/tools.js';
 import { installFakeWorker, removeFakeWorker } from './fake-worker.js';
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
+const textOfFile = (name: string, bytes: Uint8Array) => sliced(textOf(name, bytes));
 const never = new AbortController().signal;
 
 describe('the text of a file', () => {
   it('is itself, and a line for each value of JSON', async () => {
-    expect(textOf('a.md', utf8('\ufeff# Tea\r\n\r\nGreen.'))).toBe('# Tea\n\nGreen.');
-    expect(textOf('a.txt', Uint8Array.of(0xff, 0xfe, 0x61, 0, 0xe9, 0))).toBe('aé');
+    expect(await textOfFile('a.md', utf8('\ufeff# Tea\r\n\r\nGreen.'))).toBe('# Tea\n\nGreen.');
+    expect(await textOfFile('a.txt', Uint8Array.of(0xff, 0xfe, 0x61, 0, 0xe9, 0))).toBe('aé');
     const json = { tea: [{ name: 'Green', cups: 2 }, null], 'at home': true };
-    expect(textOf('a.json', utf8(JSON.stringify(json)))).toBe(
+    expect(await textOfFile('a.json', utf8(JSON.stringify(json)))).toBe(
       'tea[0].name: Green\ntea[0].cups: 2\ntea[1]: null\nat home: true',
     );
-    expect(textOf('a.json', utf8('"only"'))).toBe('only');
-    expect(textOf('a.json', utf8('{ broken'))).toBe('{ broken');
-    expect(textOf('a.json', utf8(`${'['.repeat(5000)}1${']'.repeat(5000)}`))).toMatch(/^(\[0\])+: 1$/);
+    expect(await textOfFile('a.json', utf8('"only"'))).toBe('only');
+    expect(await textOfFile('a.json', utf8('{ broken'))).toBe('{ broken');
+    expect(await textOfFile('a.json', utf8(`${'['.repeat(5000)}1${']'.repeat(5000)}`))).toMatch(/^(\[0\])+: 1$/);
     expect(await readFile(new File(['Hello'], 'a.txt'))).toBe('Hello');
+  });
+
+  it('is read in steps of bounded work', () => {
+    const steps = (name: string, bytes: Uint8Array) => [...textOf(name, bytes)].length;
+    expect(steps('a.txt', utf8('a sentence. '.repeat(2 ** 16)))).toBe(12); // 64 KiB each
+    expect(steps('a.json', utf8(JSON.stringify(Array.from({ length: 6400 }, () => 1))))).toBeGreaterThan(100);
+  });
+
+  it('keeps letters that two steps share', async () => {
+    const text = `a${'é'.repeat(2 ** 16)}`;
+    expect(await textOfFile('a.txt', utf8(text))).toBe(text);
   });
 
   it.each<[string, Uint8Array<ArrayBuffer>, string]>([

@@ -112,6 +112,9 @@ const offline: Plugin = {
   },
 };
 
+const common =
+  /web[\\/](src[\\/](?!retrieval)|demo[\\/]src[\\/](address|buttons|cancelled|dom|format|kept|offline|progress|rate|slices|slot)\.ts)/;
+
 export default defineConfig({
   base: './',
   appType: 'mpa', // an absent file, such as robots.txt, is not found
@@ -122,6 +125,8 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     rollupOptions: {
       input: { index: here('index.html'), retrieval: here('retrieval.html'), examples: here('examples.html') },
+      // The package and what needs no element of a page are one file: each further one delays a slow phone's first text.
+      output: { codeSplitting: { groups: [{ name: 'common', test: common }] } },
     },
   },
   worker: { format: 'es' },

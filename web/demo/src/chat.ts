@@ -2,6 +2,7 @@
 
 import { Conversation } from 'qsf';
 import type { ChatMessage, ChatStream, ConversationData, End, QSF, Stats } from 'qsf';
+import { copy, smallButton } from './buttons.js';
 import { NOT_KEPT, keepChat, newId, removeChat, textOf, timeOfChat, titleOfChat } from './chats.js';
 import type { SavedChat } from './chats.js';
 import { converse } from './converse.js';
@@ -9,7 +10,7 @@ import { byId, ignoreDoubleClicks, isOff, make, setOff } from './dom.js';
 import { growing } from './field.js';
 import * as format from './format.js';
 import { setUpHistory } from './history.js';
-import { AnswerView, copy, smallButton, userMessage } from './message.js';
+import { AnswerView, userMessage } from './message.js';
 import { showNotice } from './notice.js';
 import type { OptionFields } from './options.js';
 import { noteRate } from './rate.js';
@@ -174,6 +175,7 @@ export class ChatMode {
       const view = new AnswerView(this.#model, follow);
       const hadFocus = transcript.contains(document.activeElement);
       const show = () => {
+        for (const { classList } of [waiting, view.element]) classList.remove(OLD);
         this.#endLast();
         this.#showUntil(at());
         transcript.append(waiting, view.element);
@@ -190,7 +192,7 @@ export class ChatMode {
         const llm = await unlessAborted(opening, signal);
         if (llm === undefined) return;
         // A model that was opened meanwhile has drawn the conversation without them.
-        if (!view.element.isConnected) show();
+        if (!view.element.isConnected || isOld(view.element)) show();
         before = this.#take(this.#data()).messages;
         note.textContent = 'Reading …';
         words = await this.#read(llm, view, begin, signal);
@@ -283,7 +285,7 @@ export class ChatMode {
     const first = views().find((view) => placeOnPage(view) >= place);
     if (first) while (first.nextSibling) first.nextSibling.remove();
     first?.remove();
-    transcript.querySelector('.welcome')?.remove();
+    for (const welcome of transcript.querySelectorAll('.welcome')) welcome.remove();
   }
 
   /** Draws the line after the messages that were dropped, and takes the buttons from those. */
@@ -291,7 +293,8 @@ export class ChatMode {
     const { dropped } = this.#conversation;
     if (dropped.length === 0) return;
     const words = 'The context has no room for the messages above.';
-    const line = transcript.querySelector<HTMLElement>('.divide') ?? make('p', { class: 'small divide' }, words);
+    const line =
+      views().find(({ classList }) => classList.contains('divide')) ?? make('p', { class: 'small divide' }, words);
     const all = views();
     const end = all.findIndex((view) => placeOnPage(view) >= dropped.length);
     for (const view of all.slice(all.indexOf(line) + 1, end < 0 ? undefined : end)) {
@@ -307,15 +310,36 @@ export class ChatMode {
     const { messages, dropped } = this.#conversation;
     this.#endDrawing();
     this.#last = undefined;
-    transcript.replaceChildren();
+    // Those that are removed are not laid out meanwhile.
+    for (const view of transcript.children) view.classList.add(OLD);
     heading.textContent = titleOfChat(this.#data()) || 'A new conversation';
     const turns = turnsOf([...dropped, ...messages.filter(({ role }) => role !== 'system')]);
-    if (turns.length === 0) transcript.append(this.#welcome());
-    this.#endDrawing = inSlices(this.#drawTurns(turns), (slice) => {
-      const stays = seesEnd();
+    // A message may become higher or lower after its slice, so that only a reader who scrolls leaves the end.
+    let stays = true;
+    const scrolls = new AbortController();
+    const leave = () => (stays = false);
+    for (const kind of ['wheel', 'touchmove', 'pointerdown', 'keydown']) {
+      transcript.addEventListener(kind, leave, { passive: true, signal: scrolls.signal });
+    }
+    const end = inSlices(this.#drawing(turns), (slice) => {
+      stays ||= seesEnd();
       slice();
       if (stays) toEnd();
     });
+    this.#endDrawing = () => {
+      scrolls.abort();
+      end();
+    };
+  }
+
+  /** Removes the views of another conversation, and draws the turns of this one. */
+  *#drawing(turns: readonly Turn[]): Generator<void> {
+    if (turns.length === 0) transcript.append(this.#welcome());
+    for (const view of [...transcript.children].filter(isOld)) {
+      if (isOld(view)) view.remove();
+      yield;
+    }
+    yield* this.#drawTurns(turns);
   }
 
   /** Draws turns above the ones that are drawn, the last one first, a part of a text in each step. */
@@ -430,7 +454,12 @@ function inWords({ generation }: Stats): string {
 /** Returns the number of the system's messages, which are the first ones. */
 const numberOfSystem = (messages: readonly ChatMessage[]): number => (messages[0]?.role === 'system' ? 1 : 0);
 
-const views = (): HTMLElement[] => [...transcript.children].filter((view) => view instanceof HTMLElement);
+/** The class of views that will be removed, which are not shown. */
+const OLD = 'is-old';
+const isOld = (view: Element): boolean => view.classList.contains(OLD);
+
+const views = (): HTMLElement[] =>
+  [...transcript.children].filter((view) => view instanceof HTMLElement && !isOld(view)) as HTMLElement[];
 
 /** Returns the place of a message of the user; -1 for anything else. */
 const placeOnPage = (view: HTMLElement): number => Number(view.dataset['place'] ?? -1);

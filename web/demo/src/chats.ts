@@ -16,14 +16,17 @@ export interface SavedChat {
   data: ConversationData;
 }
 
-/** Returns all kept conversations, the last one first. Damaged ones are left out. */
-export function allChats(): SavedChat[] {
+/** Returns all kept conversations, the last one first, and reads one in each step. Damaged ones are left out. */
+export function* allChats(): Generator<void, SavedChat[]> {
   const kept = storage();
   const keys = Array.from({ length: kept?.length ?? 0 }, (_, i) => kept?.key(i) ?? '');
-  return keys
-    .filter((key) => key.startsWith(PREFIX))
-    .flatMap((key) => chatOf(parsed(kept?.getItem(key) ?? '')) ?? [])
-    .sort((a, b) => b.time - a.time);
+  const chats: SavedChat[] = [];
+  for (const key of keys.filter((key) => key.startsWith(PREFIX))) {
+    const chat = chatOf(parsed(kept?.getItem(key) ?? ''));
+    if (chat) chats.push(chat);
+    yield;
+  }
+  return chats.sort((a, b) => b.time - a.time);
 }
 
 /** The reason why a conversation is not kept. */
@@ -46,16 +49,23 @@ export function keepsChats(): boolean {
   }
 }
 
+/** The conversation that was kept last, as it is stored. A long one is not read again to know its time. */
+let keptLast: { text: string; time: number } | undefined;
+
 /** Keeps a conversation. Throws if the browser has no room, or its user does not allow it. */
 export function keepChat(chat: SavedChat): void {
   isRefused = true;
-  localStorage.setItem(PREFIX + chat.id, JSON.stringify(chat));
+  const text = JSON.stringify(chat);
+  localStorage.setItem(PREFIX + chat.id, text);
   isRefused = false;
+  keptLast = { text, time: chat.time };
 }
 
 /** Returns the time of a kept conversation's last change; undefined if it is not kept. */
-export const timeOfChat = (id: string): number | undefined =>
-  chatOf(parsed(storage()?.getItem(PREFIX + id) ?? ''))?.time;
+export function timeOfChat(id: string): number | undefined {
+  const text = storage()?.getItem(PREFIX + id) ?? '';
+  return text === keptLast?.text ? keptLast.time : chatOf(parsed(text))?.time;
+}
 
 export function removeChat(id: string): void {
   storage()?.removeItem(PREFIX + id);
@@ -88,9 +98,17 @@ export function hasText({ title, data }: SavedChat, text: string): boolean {
   return all.some((part) => part.toLowerCase().includes(text.toLowerCase()));
 }
 
-export const toJson = (chats: readonly SavedChat[]): string => JSON.stringify({ version: 1, chats }, undefined, 1);
+/** Returns the parts of a text with the conversations, one of which is written in each step. */
+export function* toJson(chats: readonly SavedChat[]): Generator<void, string[]> {
+  const parts: string[] = [];
+  for (const chat of chats) {
+    parts.push((parts.length === 0 ? '\n' : ',\n') + JSON.stringify(chat, undefined, 1));
+    yield;
+  }
+  return ['{ "version": 1, "chats": [', ...parts, '\n] }\n'];
+}
 
-/** Returns the conversations of a text that toJson() made. Throws a sentence for any other text. */
+/** Returns the conversations of a text of toJson(). Throws a sentence for any other text. */
 export function fromJson(text: string): SavedChat[] {
   const data = parsed(text) as { version?: unknown; chats?: unknown } | undefined;
   if (data?.version !== 1 || !Array.isArray(data.chats)) throw new Error('The file has no conversations of this page.');
@@ -102,17 +120,20 @@ export function fromJson(text: string): SavedChat[] {
 }
 
 /**
- * Keeps conversations of a file, and returns how many were new. Nothing that is kept is lost: a conversation that the kept
- * one of the same id continues is left out, and one that differs from it gets an id of its own.
+ * Keeps conversations of a file, one in each step, and returns how many were new. Nothing that is kept is lost: a
+ * conversation that the kept one of the same id continues is left out, and one that differs from it gets an id of its own.
  */
-export function importChats(chats: readonly SavedChat[]): number {
-  const isNew = chats.map((chat) => {
+export function* importChats(chats: readonly SavedChat[]): Generator<void, number> {
+  let taken = 0;
+  for (const chat of chats) {
     const kept = chatOf(parsed(storage()?.getItem(PREFIX + chat.id) ?? ''));
-    if (kept && continues(kept, chat)) return false;
-    keepChat(kept === undefined || continues(chat, kept) ? chat : { ...chat, id: newId() });
-    return true;
-  });
-  return isNew.filter(Boolean).length;
+    if (!kept || !continues(kept, chat)) {
+      keepChat(kept === undefined || continues(chat, kept) ? chat : { ...chat, id: newId() });
+      taken++;
+    }
+    yield;
+  }
+  return taken;
 }
 
 /** Whether the messages of `chat` begin with all of another one. */

@@ -19,6 +19,12 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** Makes an element the child number `i` of a list. One that is there already is not touched. */
+export function putAt(list: HTMLElement, i: number, element: HTMLElement): void {
+  const there = list.children[i];
+  if (there !== element) list.insertBefore(element, there ?? null);
+}
+
 /** Returns a new element of a drawing. */
 export function draw(tag: string, attributes: Record<string, string | number>, ...children: Node[]): SVGElement {
   const element = document.createElementNS('http://www.w3.org/2000/svg', tag);

@@ -15,9 +15,9 @@ export function budget(n: number): string {
   return `${Number((n / MIB).toFixed(2))} MiB`;
 }
 
-/** Returns an exact size, such as "4,980,736 bytes". */
+/** Returns an exact size, such as "4,980,736 bytes". The browser's own tables of languages take long to begin. */
 export function exact(n: number): string {
-  return `${n.toLocaleString('en')} bytes`;
+  return `${String(n).replace(/\B(?=(\d{3})+$)/g, ',')} bytes`;
 }
 
 export function share(part: number, whole: number): string {

@@ -20,6 +20,7 @@ import { pick, setUpPicker, titleOf } from './picker.js';
 import type { Picking } from './picker.js';
 import { linkTo, readLink } from './share.js';
 import type { Link } from './share.js';
+import { nextTask } from './slices.js';
 import { ModelSlot } from './slot.js';
 import type { Stage } from './stage.js';
 import { TaleMode } from './tale.js';
@@ -141,6 +142,8 @@ async function chooseMode(llm: QSF): Promise<void> {
   const { chatTemplate } = await llm.info();
   const chats = chatTemplate !== undefined;
   if (chats) {
+    // The renderer of Markdown is half of the chat's code: it begins in a task of its own.
+    await import('./markdown.js');
     const { ChatMode } = await import('./chat.js');
     chat ??= new ChatMode(stage, options);
     chat.open(llm, titleOf(slot.source, MODEL));
@@ -368,5 +371,8 @@ for (const id of ['model-button', 'honest-more'])
   byId(id, HTMLButtonElement).addEventListener('click', () => pick(picking));
 byId('share', HTMLButtonElement).addEventListener('click', () => void share());
 addEventListener('hashchange', () => void follow());
-void follow();
-keepOffline();
+// The page is there first.
+void nextTask().then(() => {
+  void follow();
+  keepOffline();
+});

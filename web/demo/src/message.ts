@@ -1,26 +1,10 @@
 // The messages of a conversation on the page.
 
+import { smallButton } from './buttons.js';
 import { make } from './dom.js';
 import { GrowingText, showFromEnd } from './markdown.js';
 
-/** Returns a small button. */
-export function smallButton(label: string, click: () => void): HTMLButtonElement {
-  const button = make('button', { type: 'button', class: 'quiet' }, label);
-  button.addEventListener('click', click);
-  return button;
-}
-
 const speaker = (name: string) => make('span', { class: 'visually-hidden' }, `${name}:`);
-
-/** Copies a text, and says so on the button for a moment. */
-export async function copy(text: string, button: HTMLElement): Promise<void> {
-  const words = button.textContent;
-  button.textContent = await navigator.clipboard.writeText(text).then(
-    () => 'Copied',
-    () => 'Not allowed',
-  );
-  setTimeout(() => (button.textContent = words), 1500);
-}
 
 /** Returns a message of the user. `edit`, if it is there, gets the new text. */
 export function userMessage(text: string, edit: ((text: string) => void) | undefined): HTMLElement {

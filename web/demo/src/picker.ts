@@ -8,6 +8,7 @@ import * as format from './format.js';
 import { AT_LIMIT } from './kept.js';
 import { expectedSpeed } from './rate.js';
 import { openSheet, setUpSheet } from './sheet.js';
+import { nextTask, sliced } from './slices.js';
 
 const sheet = byId('picker', HTMLDialogElement);
 const heading = byId('picker-title', HTMLElement);
@@ -43,17 +44,21 @@ export function titleOf(source: string | File, builtIn: string | undefined): str
 }
 
 function choose(source: string | File): void {
-  sheet.close();
   picking.use(source, suggestedSource(source));
+  // A dialog that closes has a task for itself.
+  void nextTask().then(() => sheet.close());
 }
 
-/** Opens the dialog. */
+/** Opens the dialog. What it lists is drawn in later tasks. */
 export function pick(next: Picking): void {
+  if (picking !== next) suggested.replaceChildren();
   picking = next;
   heading.textContent = next.title;
-  showSuggested(new Set());
-  void showKept();
   openSheet(sheet);
+  void nextTask().then(async () => {
+    if (suggested.childElementCount === 0) await showSuggested(new Set());
+    await showKept();
+  });
 }
 
 /** Sets up the dialog. */
@@ -82,29 +87,31 @@ export function setUpPicker(): void {
 }
 
 /** Shows the suggested models. `here` are the sources of those that the browser keeps whole. */
-function showSuggested(here: Set<string>): void {
+async function showSuggested(here: Set<string>): Promise<void> {
+  const shownFor = picking;
+  const rows = await sliced(suggestedRows(here));
+  if (picking === shownFor) suggested.replaceChildren(...rows);
+}
+
+/** Returns the rows of the suggested models, of which each step makes one. */
+function* suggestedRows(here: Set<string>): Generator<void, HTMLElement[]> {
   const { kind, builtIn, about, current } = picking;
   const isOpen = (source: string) => hubName(String(current())) === source;
-  const rows = QSF.models
-    .filter(({ use }) => use === kind)
-    .map((model) => {
-      const speed = expectedSpeed(model.weightBytes);
-      const facts = [
-        `${format.weights(model.parameters)} weights`,
-        here.has(model.source) ? 'kept here' : format.fileSize(model.bytes),
-        `${Math.round(model.memory / 2 ** 20)} MiB of memory`,
-        ...(speed === undefined ? [] : [`about ${format.rate(speed)} tokens/s here`]),
-        model.licence,
-      ];
-      return row(
-        model.title,
-        model.about,
-        facts,
-        openButton(model.title, isOpen(model.source), () => choose(model.source)),
-      );
-    });
-  const own = builtIn === undefined ? [] : [storiesRow(builtIn, about, current() === builtIn)];
-  suggested.replaceChildren(...own, ...rows);
+  const rows = builtIn === undefined ? [] : [storiesRow(builtIn, about, current() === builtIn)];
+  for (const model of QSF.models.filter(({ use }) => use === kind)) {
+    const speed = expectedSpeed(model.weightBytes);
+    const facts = [
+      `${format.weights(model.parameters)} weights`,
+      here.has(model.source) ? 'kept here' : format.fileSize(model.bytes),
+      `${Math.round(model.memory / 2 ** 20)} MiB of memory`,
+      ...(speed === undefined ? [] : [`about ${format.rate(speed)} tokens/s here`]),
+      model.licence,
+    ];
+    const open = openButton(model.title, isOpen(model.source), () => choose(model.source));
+    rows.push(row(model.title, model.about, facts, open));
+    yield;
+  }
+  return rows;
 }
 
 const storiesRow = (source: string, about: string, isOpen: boolean) =>
@@ -131,7 +138,7 @@ async function showKept(): Promise<void> {
     address.focus({ preventScroll: true });
   };
   const whole = entries.filter(({ complete }) => complete).map(({ url }) => hubName(url));
-  showSuggested(new Set(whole));
+  await showSuggested(new Set(whole));
   keptText.textContent =
     entries.length === 0
       ? 'Nothing yet.'

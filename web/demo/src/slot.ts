@@ -5,6 +5,7 @@ import { QSF } from 'qsf';
 import type { Progress } from 'qsf';
 import { CACHE_LIMIT } from './kept.js';
 import { computeRate } from './rate.js';
+import { nextTask } from './slices.js';
 
 export class ModelSlot {
   /** An address, or a file of the visitor's. */
@@ -30,6 +31,8 @@ export class ModelSlot {
     return this.#after(async () => {
       await this.#close();
       signal.throwIfAborted();
+      // The page's first access to its storage waits for the browser, so that it has a task for itself.
+      await nextTask();
       const options = { memory, computeRate: computeRate(), cacheLimit: CACHE_LIMIT, onProgress, signal };
       return (this.#llm = await QSF.load(source, options));
     });

@@ -1,7 +1,6 @@
 // Tools that run in the page: a clock, a calculator, and a search of the visitor's files.
 
 import { calculate } from './calculator.js';
-import { searchFiles } from './retrieval/tool.js';
 
 interface Tool {
   /** As OpenAI's interface has it. */
@@ -48,7 +47,10 @@ export const tools: readonly Tool[] = [
     'Returns the passages of the files of the user that are nearest to a question.',
     { question: { type: 'string', description: 'What the user asks, in words that its answer may have' } },
     ['question'],
-    ({ question }, signal) => searchFiles(String(question), signal),
+    async ({ question }, signal) => {
+      const { searchFiles } = await import('./retrieval/tool.js');
+      return searchFiles(String(question), signal);
+    },
   ),
 ];
 

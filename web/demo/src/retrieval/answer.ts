@@ -2,7 +2,8 @@
 
 import type { ChatMessage, QSF } from 'qsf';
 import { messageWith } from 'qsf/retrieval';
-import { AnswerView, copy, smallButton } from '../message.js';
+import { copy, smallButton } from '../buttons.js';
+import { AnswerView } from '../message.js';
 import type { Hit } from './library.js';
 
 /** Tokens of an answer: at most, and the part of the context that it has at least. */

@@ -1,9 +1,9 @@
 // The visitor's files on the page: added, listed, made into vectors, removed.
 
+import { smallButton } from '../buttons.js';
 import { isCancelled } from '../cancelled.js';
-import { byId, make } from '../dom.js';
+import { byId, make, putAt } from '../dom.js';
 import * as format from '../format.js';
-import { smallButton } from '../message.js';
 import { hideNotice, showNotice } from '../notice.js';
 import type { Embedder } from './embedder.js';
 import type { Library } from './library.js';
@@ -25,6 +25,8 @@ export class Files {
   #abort = new AbortController();
   /** The file whose vectors are being made. */
   #current: StoredFile | undefined;
+
+  readonly #rows = new WeakMap<StoredFile, HTMLElement>();
 
   /** `choose` lets the visitor choose a model. */
   constructor(library: Library, choose: () => void) {
@@ -142,19 +144,29 @@ export class Files {
           : []),
     ].join(' ');
     if (status.textContent !== words) status.textContent = words;
-    rows.replaceChildren(...files.map((file) => this.#row(file)));
+    for (const [i, file] of files.entries()) putAt(rows, i, this.#rowOf(file));
+    while (rows.children.length > files.length) rows.lastChild!.remove();
   }
 
-  #row(file: StoredFile): HTMLElement {
+  /** Returns the row of a file, which is made once. Only its words change. */
+  #rowOf(file: StoredFile): HTMLElement {
     const passages = this.#library.passages(file.id);
     const made = passages === undefined ? undefined : passages === 1 ? 'one passage' : `${passages} passages`;
     const words = [format.bytes(file.bytes), made ?? working.get(file.id) ?? 'waits'].join(' · ');
+    const row = this.#rows.get(file) ?? this.#row(file);
+    this.#rows.set(file, row);
+    const place = row.querySelector('small')!;
+    if (place.textContent !== words) place.textContent = words;
+    return row;
+  }
+
+  #row(file: StoredFile): HTMLElement {
     const remove = smallButton('Remove', () => void this.#remove(file));
     remove.setAttribute('aria-label', `Remove ${file.name}`);
     return make(
       'li',
       {},
-      make('div', { class: 'row-text' }, make('strong', {}, file.name), make('small', {}, words)),
+      make('div', { class: 'row-text' }, make('strong', {}, file.name), make('small')),
       make('div', { class: 'row-actions' }, remove),
     );
   }

@@ -1,14 +1,13 @@
 // The page that searches the visitor's files: they become passages with vectors, and a question finds the nearest ones.
 
 import type { QSF } from 'qsf';
+import { copy } from '../buttons.js';
 import { isCancelled } from '../cancelled.js';
 import { byId, ignoreDoubleClicks, make } from '../dom.js';
-import { copy } from '../message.js';
 import { growing } from '../field.js';
 import { hideNotice, showFailure, showNotice } from '../notice.js';
 import { keepOffline } from '../offline.js';
 import { setUpPicker } from '../picker.js';
-import { answerInto } from './answer.js';
 import { embedderOf, rememberChoice, rememberedChoice } from './embedder.js';
 import { Files } from './files.js';
 import { Library } from './library.js';
@@ -103,10 +102,12 @@ async function ask(question: string): Promise<void> {
       return;
     }
     note.textContent = '';
-    if (answering.llm)
-      await answerInto(answer, answering.llm, answering.title, question, hits, signal, (words) => {
-        note.textContent = words;
-      });
+    if (!answering.llm) return;
+    // The renderer of Markdown is most of this page's code, and only answers need it.
+    const { answerInto } = await import('./answer.js');
+    await answerInto(answer, answering.llm, answering.title, question, hits, signal, (words) => {
+      note.textContent = words;
+    });
   } catch (error) {
     note.textContent = '';
     if (!signal.aborted && !isCancelled(error)) showFailure('ask', error, () => void ask(question));

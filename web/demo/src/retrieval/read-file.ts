@@ -1,7 +1,14 @@
 // The text of a visitor's file: of plain text as it is, of HTML without its tags, of JSON as a line for each value.
 
+import { sliced } from '../slices.js';
+
 /** The most bytes of a file: about 5,000 passages. */
 const MOST_BYTES = 4 * 1024 * 1024;
+
+/** What one step of the work takes: bytes or letters, lines, nodes of a page. */
+const STEP = 64 * 1024;
+const LINES = 64;
+const NODES = 256;
 
 const OTHERS = 'Text, Markdown, HTML and JSON can be read; other documents must be saved as one of them first';
 
@@ -13,32 +20,42 @@ const KNOWN: readonly (readonly [begin: RegExp, what: string])[] = [
   [/^GGUF|^QSF/, 'a model: choose it among the models'],
 ];
 
-/** Returns the text of a file. Rejects with a sentence for one that is too large, empty or no text. */
+/** Returns the text of a file, read in slices. Rejects with a sentence for one that is too large, empty or no text. */
 export async function readFile(file: File): Promise<string> {
   if (file.size > MOST_BYTES)
     throw new Error(`${file.name} has ${megabytes(file.size)}; a file may have ${megabytes(MOST_BYTES)}`);
-  const text = textOf(file.name, new Uint8Array(await file.arrayBuffer()));
-  const plain = /\.x?html?$/i.test(file.name) ? textOfHtml(text) : text;
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  const plain = await sliced(textOf(file.name, bytes));
   if (plain.trim() === '') throw new Error(`${file.name} has no text`);
   return plain;
 }
 
-/** Returns bytes as text; JSON of a file of that name as a line for each of its values. Throws a sentence. */
-export function textOf(name: string, bytes: Uint8Array): string {
+/**
+ * Returns bytes as text; JSON of a file of that name as a line for each of its values, HTML without its tags. Throws a
+ * sentence.
+ */
+export function* textOf(name: string, bytes: Uint8Array): Generator<void, string> {
   const begin = String.fromCharCode(...bytes.subarray(0, 8));
   const known = KNOWN.find(([pattern]) => pattern.test(begin))?.[1];
   if (known !== undefined) throw new Error(`${name} is ${known}. ${OTHERS}`);
-  const text = decoded(name, bytes).replaceAll('\r\n', '\n');
-  return /\.json$/i.test(name) ? linesOf(text) : text;
+  const text = yield* decoded(name, bytes);
+  if (/\.json$/i.test(name)) return yield* linesOf(text);
+  return /\.x?html?$/i.test(name) ? yield* textOfHtml(text) : text;
 }
 
-function decoded(name: string, bytes: Uint8Array): string {
+/** Returns bytes as text with line feeds, of which each step decodes a part. */
+function* decoded(name: string, bytes: Uint8Array): Generator<void, string> {
   const [first, second] = bytes;
   const marked =
     first === 0xff && second === 0xfe ? 'utf-16le' : first === 0xfe && second === 0xff ? 'utf-16be' : undefined;
   try {
-    const text = new TextDecoder(marked ?? 'utf-8', { fatal: true }).decode(bytes);
-    if (!text.includes('\0')) return text;
+    const decoder = new TextDecoder(marked ?? 'utf-8', { fatal: true });
+    const parts: string[] = [];
+    for (let at = 0; at < bytes.length; at += STEP) {
+      parts.push(decoder.decode(bytes.subarray(at, at + STEP), { stream: at + STEP < bytes.length }));
+      yield;
+    }
+    if (!parts.some((part) => part.includes('\0'))) return parts.join('').replaceAll('\r\n', '\n');
   } catch {
     // The sentence is the same for both faults.
   }
@@ -46,7 +63,7 @@ function decoded(name: string, bytes: Uint8Array): string {
 }
 
 /** Returns a line for each value of JSON, with the path to it; any other text as it is. */
-function linesOf(text: string): string {
+function* linesOf(text: string): Generator<void, string> {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -55,7 +72,9 @@ function linesOf(text: string): string {
   }
   const lines: string[] = [];
   const left: { path: string; value: unknown }[] = [{ path: '', value }];
+  yield;
   for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    if (lines.length % LINES === 0) yield;
     const { path, value: one } = next;
     if (typeof one !== 'object' || one === null) {
       lines.push(path === '' ? String(one) : `${path}: ${String(one)}`);
@@ -72,27 +91,59 @@ function linesOf(text: string): string {
   return lines.join('\n');
 }
 
-/** Elements whose content is no text for readers, and those that begin a paragraph. */
-const LEFT_OUT = 'title, script, style, noscript, template, svg';
-const BLOCKS =
-  'address, article, aside, blockquote, br, dd, div, dl, dt, figure, footer, form, h1, h2, h3, h4, h5, h6, header, hr, li, main, nav, ol, p, pre, section, table, tr, ul';
+/** Elements whose content is no text for readers, those that begin a paragraph, and those that are words of their own. */
+const names = (text: string) => new Set(text.split(' '));
+const LEFT_OUT = names('title script style noscript template svg');
+const BLOCKS = names(
+  'address article aside blockquote br dd div dl dt figure footer form h1 h2 h3 h4 h5 h6 header hr li main nav ol p pre section table tr ul',
+);
+const CELLS = names('td th');
 
 /**
- * Returns the words of a page. A template's content is inert: nothing in it runs or is fetched, and its styles are none of
- * this page's policy.
+ * Returns the words of a page, which is written part by part into a template. A template's content is inert: nothing in it
+ * runs or is fetched, and its styles are none of this page's policy.
  */
-function textOfHtml(html: string): string {
-  const template = document.createElement('template');
-  template.innerHTML = html;
-  const { content } = template;
-  for (const element of content.querySelectorAll(LEFT_OUT)) element.remove();
-  for (const block of content.querySelectorAll(BLOCKS)) block.before('\n\n');
-  for (const cell of content.querySelectorAll('td, th')) cell.before(' ');
-  return (content.textContent ?? '')
-    .split(/\n\s*\n/)
-    .map((part) => part.replace(/\s+/g, ' ').trim())
-    .filter((part) => part !== '')
-    .join('\n\n');
+function* textOfHtml(html: string): Generator<void, string> {
+  const page = document.implementation.createHTMLDocument();
+  page.open();
+  page.write('<body><template>');
+  for (let at = 0; at < html.length; at += STEP) {
+    page.write(html.slice(at, at + STEP));
+    yield;
+  }
+  page.close();
+  const words: string[] = [];
+  // An end of the template in the text is rare; what follows is in the body.
+  for (const root of [page.querySelector('template')!.content, page.body]) yield* addWords(root, words);
+  const parts: string[] = [];
+  for (const part of words.join('').split(/\n\s*\n/)) {
+    const line = part.replace(/\s+/g, ' ').trim();
+    if (line !== '') parts.push(line);
+    if (parts.length % LINES === 0) yield;
+  }
+  return parts.join('\n\n');
+}
+
+/** Adds the texts in `root` to `words`, with spaces between cells and empty lines around blocks. */
+function* addWords(root: Node, words: string[]): Generator<void> {
+  let count = 0;
+  let node: Node | null = root.firstChild;
+  while (node !== null) {
+    if (++count % NODES === 0) yield;
+    const name = node.nodeName.toLowerCase();
+    if (BLOCKS.has(name)) words.push('\n\n');
+    else if (CELLS.has(name)) words.push(' ');
+    else if (node instanceof Text) words.push(node.data);
+    if (node.firstChild !== null && !LEFT_OUT.has(name)) {
+      node = node.firstChild;
+      continue;
+    }
+    for (; node !== root && node!.nextSibling === null; node = node!.parentNode)
+      if (BLOCKS.has(node!.nodeName.toLowerCase())) words.push('\n\n');
+    if (node === root) return;
+    if (BLOCKS.has(node!.nodeName.toLowerCase())) words.push('\n\n');
+    node = node!.nextSibling;
+  }
 }
 
 const megabytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
