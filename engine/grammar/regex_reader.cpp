@@ -21,7 +21,7 @@ struct Node {
   Op op = Op::term;
   bool asserts = false;     // contains an anchor or a look ahead
   bool nullable = false;    // may match nothing
-  bool apart = false;       // of a name: in another alternative than what is read now
+  bool apart = false;       // of a name: its alternative is not the one that is read now
   std::uint32_t value = 0;  // of op term, the term; of a part that asserts, the byte of its first anchor or look ahead
   std::uint32_t first = 0;  // the first part; 0: none
   std::uint32_t next = 0;   // the next part of the same list; 0: none

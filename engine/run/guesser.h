@@ -10,7 +10,7 @@
 
 namespace qsf {
 
-/// Decides how many tokens are guessed from how many guesses were right, and from what a guess costs.
+/// Decides how many tokens are guessed, by the share of right guesses and the cost of a guess.
 class Guesser {
  public:
   /// Begins a text, with at most `most` guesses at a time. `cost` is the work of a guess and of its column over that of

@@ -300,8 +300,8 @@ Status Opening::check_guesses() {
   return {};
 }
 
-/// Returns the ranges of the schedule that a pass which guesses uses: the first layers, or the layer that guesses; and
-/// the head. Without such passes they are empty.
+/// Returns the ranges of the schedule that passes which guess use: the first layers and the head, which are empty
+/// without such passes, and the layer that guesses, which is there if the model has it.
 std::array<ScheduleRange, 3> Opening::guess_ranges() const {
   const Program& program = model_->program;
   const OpenOptions& o = model_->options;

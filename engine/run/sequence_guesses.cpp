@@ -43,12 +43,12 @@ std::optional<Column> Sequence::guessing(std::uint32_t most) const {
 }
 
 std::uint32_t Sequence::enter_guesses(std::span<Column> room, std::uint32_t most) {
-  const std::optional<Column> guess = guessing(most);
   guessed_at_ = changes_;
   if (guesser_.rests(n_tokens_)) {
     forget_hidden();
     return 0;
   }
+  const std::optional<Column> guess = guessing(most);
   std::uint32_t n = 0;
   const std::uint32_t end = std::min(kept_from_ + n_kept_, position_);
   for (std::uint32_t p = kept_from_; p < end && p + 1 < n_tokens_ && n < room.size(); ++p) {

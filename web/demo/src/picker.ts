@@ -49,7 +49,7 @@ function choose(source: string | File): void {
   void nextTask().then(() => sheet.close());
 }
 
-/** Opens the dialog. What it lists is drawn in later tasks. */
+/** Opens the dialog. Later tasks draw its lists. */
 export function pick(next: Picking): void {
   if (picking !== next) suggested.replaceChildren();
   picking = next;

@@ -5,7 +5,7 @@ import { sliced } from '../slices.js';
 /** The most bytes of a file: about 5,000 passages. */
 const MOST_BYTES = 4 * 1024 * 1024;
 
-/** What one step of the work takes: bytes or letters, lines, nodes of a page. */
+/** The size of one step of the work: bytes or letters, lines, nodes of a page. */
 const STEP = 64 * 1024;
 const LINES = 64;
 const NODES = 256;
