@@ -37,6 +37,7 @@ struct Column {
   bool second = false;        // it is of the second text of a pair
   // In a pass that guesses: the row of the hidden state of the token before this one, of the pass before.
   std::uint32_t hidden_row = 0;
+  bool guess = false;  // its token is a guess, after all known ones of its sequence
 };
 
 /// The model that a pass computes.

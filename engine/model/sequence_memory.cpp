@@ -10,7 +10,7 @@ namespace qsf {
 
 Status SequenceMemory::init(Arena& arena, const Program& program, std::uint32_t dim, KvType type,
                             std::uint32_t n_sequences, std::uint32_t max_seq_len, std::uint32_t chunk,
-                            const KvPolicy& policy, bool guesses) {
+                            const KvPolicy& policy, bool guesses, bool ahead) {
   type_ = type;
   program_ = &program;
   n_stages_ = program.head_stage() + 1;
@@ -31,7 +31,8 @@ Status SequenceMemory::init(Arena& arena, const Program& program, std::uint32_t 
   shared_ = n_sequences * sequence_bytes_;
   QSF_TRY(arena.take(memory_, shared_ + sizes.shared, Region::kv_cache));
   if (guesses && !arena.is_dry()) std::ranges::fill(memory_, std::byte{0});
-  return arena.take(states_, n_sequences * kSlots * slot_floats_, Region::kv_cache);
+  QSF_TRY(arena.take(states_, n_sequences * kSlots * slot_floats_, Region::kv_cache));
+  return arena.take(ahead_, ahead ? sizes.most_floats : 0, Region::kv_cache);
 }
 
 SequenceMemory::Sizes SequenceMemory::lay_out(const KvPolicy& policy, std::span<Ring> rings) const {
@@ -64,6 +65,7 @@ SequenceMemory::Sizes SequenceMemory::lay_out(const KvPolicy& policy, std::span<
     ring.sees = evicts ? policy.window : need.window;
     ring.sees_first = evicts ? policy.sinks : 0;
     sizes.slot_floats += align_up(need.state_floats * sizeof(float)) / sizeof(float);
+    sizes.most_floats = std::max(sizes.most_floats, need.state_floats);
     if (need.n_kv_heads != 0) {
       const std::uint64_t most = std::uint64_t{ring.sees} + ring.sees_first;
       const bool all = ring.sees == 0 || most >= max_seq_len_;
@@ -137,11 +139,13 @@ KvMemory SequenceMemory::memory(std::uint32_t sequence, const Ring& ring) const 
   return memory;
 }
 
-StateMemory SequenceMemory::state(std::uint32_t sequence, std::uint32_t stage) const {
+StateMemory SequenceMemory::state(std::uint32_t sequence, std::uint32_t stage, bool guess) const {
   const Standing& standing = standings_[sequence];
   const std::uint64_t at = rings_of(sequence)[stage].state;
   const Slot& now = standing.now;
-  return {now.position == 0 ? nullptr : slot(sequence, now.index) + at, slot(sequence, standing.making) + at};
+  float* const making = slot(sequence, standing.making) + at;
+  if (guess) return {making, ahead_.data()};
+  return {now.position == 0 ? nullptr : slot(sequence, now.index) + at, making};
 }
 
 void SequenceMemory::write(std::uint32_t sequence, std::uint32_t end) {
@@ -171,8 +175,8 @@ bool SequenceMemory::held(const Standing& standing, std::uint32_t position) cons
 std::uint32_t SequenceMemory::reach(std::uint32_t sequence, std::uint32_t position) const {
   const Standing& standing = standings_[sequence];
   if (slot_floats_ != 0 && position != standing.now.position) {
-    const std::uint32_t checkpoint = standing.checkpoint.position;
-    position = checkpoint <= position ? checkpoint : 0;
+    const std::uint32_t now = standing.now.position, checkpoint = standing.checkpoint.position;
+    position = now < position ? now : checkpoint <= position ? checkpoint : 0;
   }
   return held(standing, position) ? position : 0;
 }

@@ -67,8 +67,8 @@ struct KvMemory {
   }
 };
 
-/// A layer's state of one sequence in a pass: the state before the pass, null at position 0, and the memory for the new
-/// one. Both are [state_floats] (see state.h).
+/// A layer's state of one sequence in a pass: the state before columns, null at position 0, and the memory for the
+/// state after them. Both are [state_floats] (see state.h).
 struct StateMemory {
   const float* before = nullptr;
   float* now = nullptr;
@@ -120,10 +120,11 @@ class SequenceMemory {
  public:
   /// Takes the memory from `arena`; fails with out_of_memory. `chunk` is the most columns of a pass. With `guesses`,
   /// the layer that guesses has memory too. Snapshots do not have it, so that they are the same without. At positions
-  /// which that layer has not computed, it has zeros or the keys and values of an earlier text.
+  /// which that layer has not computed, it has zeros or the keys and values of an earlier text. With `ahead`, columns
+  /// of a pass may be guesses.
   Status init(Arena& arena, const Program& program, std::uint32_t dim, KvType type, std::uint32_t n_sequences,
               std::uint32_t max_seq_len, std::uint32_t chunk = kTogether, const KvPolicy& policy = {},
-              bool guesses = false);
+              bool guesses = false, bool ahead = false);
 
   KvType type() const { return type_; }
   KvMemory kv(std::uint32_t sequence, std::uint32_t stage) const { return memory(sequence, rings_of(sequence)[stage]); }
@@ -131,7 +132,9 @@ class SequenceMemory {
   KvMemory exact(std::uint32_t sequence, std::uint32_t stage) const {
     return memory(sequence, rings_of(sequence)[n_stages_ + stage]);
   }
-  StateMemory state(std::uint32_t sequence, std::uint32_t stage) const;
+  /// Returns the state for a sequence's known tokens in a pass, or for its guesses, which follow them. Guesses end in
+  /// memory that all layers and sequences use in turn, so a state never has a guess.
+  StateMemory state(std::uint32_t sequence, std::uint32_t stage, bool guess = false) const;
   /// Returns the floats for one token's scores that attention needs in any layer.
   std::uint64_t scores() const { return scores_; }
 
@@ -145,7 +148,8 @@ class SequenceMemory {
   /// Whether attention chooses positions. Such memory has no snapshots, and goes back to position 0 only.
   bool chooses() const { return chooses_; }
   /// Goes back to `position`, or to the nearest earlier position that is possible, and returns it. A state can only be
-  /// the current one or the checkpoint; a ring needs the window of the position. Position 0 is always possible.
+  /// the current one, which may be of an earlier position if guesses were right, or the checkpoint; a ring needs the
+  /// window of the position. Position 0 is always possible.
   std::uint32_t rewind(std::uint32_t sequence, std::uint32_t position);
   /// Returns the position that rewind() would return.
   std::uint32_t reach(std::uint32_t sequence, std::uint32_t position) const;
@@ -205,7 +209,7 @@ class SequenceMemory {
   static constexpr std::uint8_t kSlots = 3;
   /// The sizes that rings have together.
   struct Sizes {
-    std::uint64_t sequence_bytes = 0, shared = 0, slot_floats = 0, scores = 0;
+    std::uint64_t sequence_bytes = 0, shared = 0, slot_floats = 0, most_floats = 0, scores = 0;
     bool chooses = false;
   };
   struct Slot {
@@ -242,6 +246,7 @@ class SequenceMemory {
   std::span<Standing> standings_;  // [n_sequences]
   std::span<std::byte> memory_;    // [n_sequences, sequence_bytes_], then the shared memory
   std::span<float> states_;        // [n_sequences, kSlots, slot_floats_]
+  std::span<float> ahead_;         // a layer's state after guesses
   std::uint64_t sequence_bytes_ = 0, shared_ = 0, slot_floats_ = 0, scores_ = 0;
   std::array<std::uint64_t, 2> used_{};  // bytes of a sequence with each set of rings
   const Program* program_ = nullptr;

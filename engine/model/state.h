@@ -17,6 +17,17 @@ inline std::uint32_t run_of_sequence(std::span<const Column> columns, std::uint3
   return n;
 }
 
+/// Columns of one sequence that change the stage's state one after the other. Guesses change other memory than known
+/// tokens.
+struct StateRun {
+  std::uint32_t n;      // columns
+  const float* before;  // [state_floats], `now` if the run goes on from the one before it; null at position 0
+  float* now;
+};
+
+/// Returns the run of columns from `first` on, at most `most`.
+StateRun run_of_state(const Pass& pass, std::uint32_t first, std::uint32_t most);
+
 /// Returns the floats of the tail.
 inline std::uint64_t state_tail(const LayerKind& kind, std::uint32_t dim) {
   if (!kind.convolves()) return 0;

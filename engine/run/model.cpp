@@ -19,10 +19,10 @@ Status Planned::init(Arena& arena, const Model& model, const OpenOptions& opened
   QSF_TRY(streamer.init(arena, model.tables, by, pinned, program.schedule(), program.chosen(),
                         {.recheck = opened.recheck, .vouched = opened.vouched}, opened.mapped));
   QSF_TRY(memory.init(arena, program, config.dim, by.kv, opened.sequences, by.max_seq_len, by.chunk, policy_of(opened),
-                      opened.guess_by_head));
+                      opened.guess_by_head, opened.guesses != 0));
   static_assert(kMostGuesses < kTogether);
-  // A recurrence cannot go back over wrong guesses, nor can a choice.
-  guesses = memory.has_states() || memory.chooses() ? 0 : std::min(opened.guesses, by.chunk - 1);
+  // A choice cannot go back over wrong guesses.
+  guesses = memory.chooses() ? 0 : std::min(opened.guesses, by.chunk - 1);
   guesses_by_head = guesses != 0 && opened.guess_by_head;
   guess_layers = guesses != 0 && opened.guess_by_layers ? opened.guess_layers : 0;
   const std::uint32_t rows = opened.all_logits ? by.chunk : std::min(by.chunk, opened.sequences * (1 + guesses));

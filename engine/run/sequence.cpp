@@ -136,7 +136,8 @@ Status Sequence::start(Model& model, const Prompt& prompt) {
   } else {
     // Tokens that have not been fed, such as the last sampled one, are fed first. Logits follow from a token that is
     // fed: with no new one, as after rewind(), the last one is fed again.
-    if (before + added == position_) position_ = model.memory.rewind(id_, position_ - 1);
+    // A state after right guesses is that of an earlier position.
+    position_ = model.memory.rewind(id_, position_ - (before + added == position_ ? 1 : 0));
     n_tokens_ += added;
   }
   n_prompt_ = n_tokens_ - position_ + n_reused_;
@@ -241,8 +242,8 @@ std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t guesses, std
   n_columns_ = std::min(n_unfed(), static_cast<std::uint32_t>(room.size()));
   if (embeds_ && one_pass_ && n_columns_ < n_unfed()) n_columns_ = 0;
   n_guesses_ = n_right_in_pass_ = 0;
-  if (const std::uint32_t most = most_guesses(); most != 0 && n_columns_ == 1) {
-    n_guesses_ = guess(std::min({guesses, static_cast<std::uint32_t>(room.size()) - 1, most}));
+  if (const std::uint32_t most = most_guesses(); most != 0 && n_columns_ == n_unfed()) {
+    n_guesses_ = guess(std::min({guesses, static_cast<std::uint32_t>(room.size()) - n_columns_, most}));
     n_guessed_ += n_guesses_;
   }
   first_row_ = first_row;
@@ -260,7 +261,8 @@ std::uint32_t Sequence::enter(std::span<Column> room, std::uint32_t guesses, std
   }
   for (std::uint32_t i = 0; i < n_guesses_; ++i) {
     const std::uint32_t position = n_tokens_ + i;
-    room[n_columns_ + i] = {room_[position], position, id_, true, false, false};
+    room[n_columns_ + i] = {
+        .token = room_[position], .position = position, .sequence = id_, .wants_logits = true, .guess = true};
   }
   if (n_columns_ > 0) {
     ++changes_;
@@ -334,12 +336,13 @@ Step Sequence::next(Model& model) {
 }
 
 /// Returns the state after a token that the generation continues with. A guessed token counts as fed, and its row of
-/// logits is the next to sample from. Other guesses are forgotten.
+/// logits is the next to sample from. Other guesses are forgotten. A recurrence is fed right ones again, because its
+/// state is that before all guesses.
 Sequence::State Sequence::go_on(Model& model, bool guessed) {
-  if (n_guesses_ == 0) return State::settling;
   if (!guessed) {
-    if (!expects_) guesser_.judge(n_tokens_, n_right_in_pass_, false);
+    if (n_guesses_ != 0 && !expects_) guesser_.judge(n_tokens_, n_right_in_pass_, false);
     n_guesses_ = 0;
+    n_kept_ = std::min(n_kept_, position_ - kept_from_);
     position_ = model.memory.rewind(id_, position_);
     return State::settling;
   }

@@ -63,9 +63,12 @@ class Sequence {
   void settle(std::uint32_t n_tokens, std::uint32_t position);
   /// Returns the number of tokens that have not been fed.
   std::uint32_t n_unfed() const { return n_tokens_ - position_; }
+  /// Whether it feeds the tokens of an answer, or the last one of a prompt. A recurrence is fed those again that were
+  /// right guesses.
+  bool decodes() const { return state_ == State::feeding && (n_unfed() == 1 || n_generated_ != 0); }
   /// Writes the next columns of a pass into `room` and returns their number: 0 if the rest of a text must be one pass
   /// and does not fit. The sequence's rows of logits begin at `first_row`, its hidden states at `first_hidden`. A
-  /// generation that feeds one token adds at most `guesses` columns of guessed tokens.
+  /// generation that has begun its answer adds at most `guesses` columns of guessed tokens.
   std::uint32_t enter(std::span<Column> room, std::uint32_t guesses, std::uint32_t first_row,
                       std::uint32_t first_hidden);
   /// Returns the number of guesses that a source could give for the next pass.
@@ -74,8 +77,8 @@ class Sequence {
   void give(std::span<const std::uint32_t> guesses);
   /// Writes the columns of a pass that guesses into `room` and returns their number. One wants logits if a guess is
   /// wanted, which `most` limits in number. A pass of the model's own layer also has the known tokens that follow those
-  /// of the last pass.
-  std::uint32_t enter_guesses(std::span<Column> room, std::uint32_t most);
+  /// of the last pass. With `states`, a pass of the first layers also has all tokens that a state has not.
+  std::uint32_t enter_guesses(std::span<Column> room, std::uint32_t most, bool states);
   /// Takes the token that column `column` of such a pass guesses, unless the sequence has changed since.
   void add_guess(std::uint32_t token, std::uint32_t column);
   /// States that the columns which enter() wrote are the pass's from `column` on, and that it keeps their hidden
@@ -89,6 +92,7 @@ class Sequence {
   /// Return the rows of the sequence in its pass.
   std::uint32_t n_pass_rows() const { return n_rows_ + n_guesses_; }
   std::uint32_t n_hidden() const { return n_hidden_; }
+  std::uint32_t n_guesses() const { return n_guesses_; }
   /// Returns the rows of logits of known tokens, from first_row() on.
   std::uint32_t n_rows() const { return n_rows_; }
   /// Takes the results of the model's pass. Fails with not_finite if a number is not finite; the pass then does not

@@ -7,7 +7,7 @@ namespace qsf {
 
 /// Returns the number of tokens that the next pass may guess as far as the sequence is concerned.
 std::uint32_t Sequence::most_guesses() const {
-  if (embeds_ || n_generated_ == 0 || n_unfed() != 1 || logits_from_ != kNoLogits) return 0;
+  if (embeds_ || n_generated_ == 0 || logits_from_ != kNoLogits) return 0;
   return std::min(max_tokens_ - n_generated_ - 1, static_cast<std::uint32_t>(room_.size()) - n_tokens_);
 }
 
@@ -33,16 +33,17 @@ std::optional<Column> Sequence::guessing(std::uint32_t most) const {
   const std::uint32_t n = guesser_.n_given(n_tokens_);
   if (from != GuessSource::layers && from != GuessSource::head) return {};
   if (n >= std::min(guesses_wanted(from), most)) return {};
-  Column column{room_[position_ + n], position_ + n, id_, true, false, false};
+  const std::uint32_t last = n_tokens_ - 1;
+  Column column{.token = room_[last + n], .position = last + n, .sequence = id_, .wants_logits = true, .guess = n != 0};
   if (from == GuessSource::layers) return column;
-  const std::uint32_t of_known = position_ - 1 - kept_from_;  // its hidden state is that of the position before
-  if (position_ == 0 || (n == 0 ? of_known >= n_kept_ : !guess_row_)) return {};
+  const std::uint32_t of_known = last - 1 - kept_from_;  // its hidden state is that of the position before
+  if (last == 0 || (n == 0 ? of_known >= n_kept_ : !guess_row_)) return {};
   --column.position;
   column.hidden_row = n == 0 ? kept_row_ + of_known : *guess_row_;
   return column;
 }
 
-std::uint32_t Sequence::enter_guesses(std::span<Column> room, std::uint32_t most) {
+std::uint32_t Sequence::enter_guesses(std::span<Column> room, std::uint32_t most, bool states) {
   guessed_at_ = changes_;
   if (guesser_.rests(n_tokens_)) {
     forget_hidden();
@@ -50,9 +51,14 @@ std::uint32_t Sequence::enter_guesses(std::span<Column> room, std::uint32_t most
   }
   const std::optional<Column> guess = guessing(most);
   std::uint32_t n = 0;
-  const std::uint32_t end = std::min(kept_from_ + n_kept_, position_);
+  const std::uint32_t end = kept_from_ + n_kept_;
   for (std::uint32_t p = kept_from_; p < end && p + 1 < n_tokens_ && n < room.size(); ++p) {
     room[n++] = {room_[p + 1], p, id_, false, false, false, kept_row_ + (p - kept_from_)};
+  }
+  if (guess && states && guesser_.source() == GuessSource::layers) {
+    for (std::uint32_t p = position_; p < guess->position && n < room.size(); ++p) {
+      room[n++] = {.token = room_[p], .position = p, .sequence = id_, .guess = p >= n_tokens_};
+    }
   }
   if (guess && n != 0) n -= room[n - 1].position == guess->position ? 1 : 0;
   if (guess && n < room.size()) room[n++] = *guess;

@@ -13,21 +13,25 @@ bool Session::Impl::begin_pass() {
   const auto n = static_cast<std::uint32_t>(model.sequences.size());
   std::uint32_t rows = 0, hidden = 0;
   n_columns = 0;
-  const auto is_decoding = [](const Sequence& s) { return s.state() == Sequence::State::feeding && s.n_unfed() == 1; };
-  const auto decoding = static_cast<std::size_t>(std::ranges::count_if(model.sequences, is_decoding));
-  std::size_t free = model.columns.size() - std::min(decoding, model.columns.size());  // for guesses
-  if (begin_guessing(decoding == 0 ? 0 : static_cast<std::uint32_t>(free / decoding))) return true;
+  std::uint32_t decoding = 0;
+  auto free = static_cast<std::uint32_t>(model.columns.size());  // for guesses
+  for (const Sequence& sequence : model.sequences) {
+    if (!sequence.decodes()) continue;
+    ++decoding;
+    free -= std::min(free, sequence.n_unfed());
+  }
+  if (begin_guessing(decoding == 0 ? 0 : free / decoding)) return true;
   for (Sequence& sequence : model.sequences) sequence.forget_hidden();
   for (const bool prompts : {false, true}) {
     for (std::uint32_t i = 0; i < n; ++i) {
       Sequence& sequence = model.sequences[(turn + i) % n];
-      if (sequence.state() != Sequence::State::feeding || (sequence.n_unfed() > 1) != prompts) continue;
-      const auto guesses = static_cast<std::uint32_t>(std::min<std::size_t>(model.guesses, free));
-      const std::uint32_t entered = sequence.enter(model.columns.subspan(n_columns), guesses, rows, hidden);
+      if (sequence.state() != Sequence::State::feeding || sequence.decodes() == prompts) continue;
+      const std::span<Column> room = model.columns.subspan(n_columns);
+      const std::uint32_t entered = sequence.enter(room, std::min(model.guesses, free), rows, hidden);
       if (model.guesses_by_head && entered != 0) sequence.keep_hidden(n_columns);
       n_columns += entered;
       if (sequence.state() != Sequence::State::passing) continue;
-      if (!prompts) free -= entered - 1;
+      free -= sequence.n_guesses();
       rows += sequence.n_pass_rows();
       hidden += sequence.n_hidden();
       if (n_columns == model.columns.size()) break;
@@ -46,7 +50,7 @@ bool Session::Impl::begin_guessing(std::uint32_t most) {
   if (model.guess_layers == 0 && !model.guesses_by_head) return false;
   n_columns = 0;
   for (Sequence& sequence : model.sequences) {
-    n_columns += sequence.enter_guesses(model.columns.subspan(n_columns), most);
+    n_columns += sequence.enter_guesses(model.columns.subspan(n_columns), most, model.memory.has_states());
   }
   guesses = n_columns != 0;
   if (guesses) begin(model.guess_layers);

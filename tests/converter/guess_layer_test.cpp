@@ -98,6 +98,57 @@ TEST(GuessLayer, IsTheLastLayerOfTheFile) {
   }
 }
 
+// Qwen's layer has names of its own, and config.json may not state it. It attends, whatever the last layer does.
+TEST(GuessLayer, StandsApartInQwen) {
+  for (const char* const fixture : {"qwen3.5", "qwen3.5-moe", "qwen3-next"}) {
+    for (const bool ends_with_state : {false, true}) {
+      const Folder folder;
+      copy_folder(kData + fixture, folder.path());
+      StoredTensors tensors = read_tensors(folder.path("model.safetensors"));
+      json config = read_config(folder.path());
+      const Written whole = convert(folder.path(), kExact);
+      std::uint32_t n = whole.tables.header.n_layers;
+      const std::uint64_t dim = whole.tables.header.dim;
+      const std::string last = "model.layers." + std::to_string(n - 1) + ".";
+      for (const auto& [name, tensor] : StoredTensors(tensors)) {
+        if (name.starts_with(last)) tensors["mtp.layers.0." + name.substr(last.size())] = tensor;
+      }
+      tensors["mtp.pre_fc_norm_embedding.weight"] = numbers({dim}, 1);
+      tensors["mtp.pre_fc_norm_hidden.weight"] = numbers({dim}, 2);
+      tensors["mtp.fc.weight"] = numbers({dim, 2 * dim}, 3);
+      tensors["mtp.norm.weight"] = numbers({dim}, 4);
+      if (ends_with_state) {
+        std::erase_if(tensors, [&](const auto& tensor) { return tensor.first.starts_with(last); });
+        json& text = config.contains("text_config") ? config["text_config"] : config;
+        text["num_hidden_layers"] = --n;
+        text["layer_types"].erase(n);
+        text["layer_types"][0] = "full_attention";
+        for (const auto& [name, tensor] : StoredTensors(tensors)) {
+          if (name.starts_with("model.layers.0.linear_attn.")) tensors.erase(name);
+          if (name.starts_with("mtp.layers.0.self_attn.")) tensors["model.layers.0." + name.substr(13)] = tensor;
+        }
+        write_text(folder.path("config.json"), config.dump());
+      }
+      write_tensors(folder.path("model.safetensors"), tensors);
+      const Written file = convert(folder.path(), kExact);
+      EXPECT_EQ(file.tables.header.n_layers, n + 1) << fixture;
+      EXPECT_EQ(file.layers().model.guess_layer, 1u) << fixture;
+      const std::uint32_t stage = n + 1, attends = whole.tables.header.n_layers;
+      std::size_t equal = 0;
+      for (const auto& [place, weights] : whole.weights) {
+        if (place.first != attends) continue;
+        EXPECT_EQ(file.weights.at({stage, place.second}).values, weights.values) << fixture;
+        ++equal;
+      }
+      EXPECT_GT(equal, 9u) << fixture;
+      const float firsts[] = {2, 3, 5};  // norms are stored less one
+      const Role norms[] = {Role::guess_token_norm, Role::guess_state_norm, Role::guess_norm};
+      for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(file.weights.at({stage, norms[i]}).values.at(0), firsts[i]);
+      EXPECT_EQ(file.weights.at({stage, Role::guess_join}).values.at(5), 3 + 5.0f / 128) << fixture;
+    }
+  }
+}
+
 TEST(GuessLayer, OnlyTheFirstIsKept) {
   const GuessLayer model("llama", 2);
   const Written file = convert(model.path(), kExact);

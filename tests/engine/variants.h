@@ -287,4 +287,20 @@ inline std::vector<Named> variants() {
   return all;
 }
 
+/// Returns the variant of that name.
+inline SmallOptions variant(std::string_view name) {
+  const std::vector<Named> all = variants();
+  return std::ranges::find(all, name, &Named::name)->options;
+}
+
+/// Shapes whose memory goes back in different ways: keys and values of all positions, of a window, and states.
+inline std::vector<Named> memories() {
+  std::vector<Named> all{{"plain", {}}};
+  for (const char* const name :
+       {"window", "short convolutions", "delta nets, gated attention", "Mamba", "attention with Mamba-2, xIELU"}) {
+    all.push_back({name, variant(name)});
+  }
+  return all;
+}
+
 }  // namespace qsf::test

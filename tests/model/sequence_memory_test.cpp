@@ -163,6 +163,22 @@ TEST(SequenceMemory, AStateGoesBackToItsCheckpointOrTheBeginning) {
   EXPECT_NE(at_10, nullptr);
 }
 
+// Guesses begin with the state of the known tokens and write to memory of their own.
+TEST(SequenceMemory, AStateNeverHasAGuess) {
+  Opened o(with_states());
+  SequenceMemory memory;
+  ASSERT_TRUE(memory.init(o.arena, o.program, o.config.dim, KvType::f16, 2, 40, kTogether, {}, false, true));
+  memory.write(0, 12);
+  const StateMemory known = memory.state(0, 1), guess = memory.state(0, 1, true);
+  EXPECT_EQ(guess.before, known.now);
+  for (const std::uint32_t sequence : {0u, 1u}) EXPECT_NE(guess.now, memory.state(sequence, 1).now);
+  memory.commit(0, 9, true);
+  EXPECT_EQ(memory.rewind(0, 12), 9u) << "right guesses are computed again";
+  memory.write(0, 13);
+  EXPECT_EQ(memory.state(0, 1).before, known.now);
+  EXPECT_NE(memory.state(0, 1).now, known.now);
+}
+
 TEST(SequenceMemory, ACheckpointBehindAWindowsRingIsNone) {
   SmallOptions options = with_states();
   options.window = 6;

@@ -39,7 +39,7 @@ export interface SessionStats {
   chunk: number;
   /** Sequences of the session. */
   sequences: number;
-  /** Most tokens that a pass guesses ahead; 0 for models with recurrent states, and if attention chooses positions. */
+  /** Most tokens that a pass guesses ahead; 0 if attention chooses positions. */
   guesses: number;
   /** Positions that layers without a window of their own keep; 0: all. */
   kvWindow: number;

@@ -38,6 +38,15 @@ constexpr std::array<std::string_view, 20> kOtherParts{
 /// Heads that predict several tokens ahead, in Qwen3-Next, Qwen3.5 and others.
 constexpr std::array<std::string_view, 3> kGuessingParts{"mtp.", "model.mtp.", "model.mtp_"};
 
+/// Beginnings of names of Qwen's layer that guesses, which stands apart, and of such a layer after those of the text.
+constexpr std::array kApart{
+    Prefix{"mtp.layers.0.", ""},
+    Prefix{"mtp.fc.", "eh_proj."},
+    Prefix{"mtp.pre_fc_norm_embedding.", "enorm."},
+    Prefix{"mtp.pre_fc_norm_hidden.", "hnorm."},
+    Prefix{"mtp.norm.", "shared_head.norm."},
+};
+
 /// The tensors of a layer that guesses which repeat the embedding and the head.
 constexpr std::array<std::string_view, 4> kCopies{
     "embed_tokens.weight",
@@ -54,6 +63,19 @@ std::string_view other_part(std::string_view name) {
   const std::string_view rest = name.substr(skipped);
   if (!std::ranges::any_of(kOtherParts, [&](std::string_view part) { return rest.starts_with(part); })) return {};
   return name.substr(0, skipped + std::min(rest.find('.'), rest.size()));
+}
+
+/// Names a layer that guesses and stands apart as one after those of the text.
+void place_guess_layer(LoadedModel& out) {
+  if (std::ranges::find(out.tensors, "mtp.fc.weight", &LoadedTensor::name) == out.tensors.end()) return;
+  out.config.n_guessing = std::max(out.config.n_guessing, 1u);
+  const std::string layer = "model.layers." + std::to_string(out.config.n_layers) + ".";
+  for (LoadedTensor& tensor : out.tensors) {
+    const auto* const prefix = std::ranges::find_if(
+        kApart, [&](const Prefix& p) { return std::string_view(tensor.name).starts_with(p.long_form); });
+    if (prefix == kApart.end()) continue;
+    tensor.name.replace(0, prefix->long_form.size(), layer + std::string(prefix->short_form));
+  }
 }
 
 /// Removes the tensors for which part(name) is not empty. Warns with the number of tensors of each part.
@@ -100,6 +122,7 @@ void take_text_tensors(LoadedModel& out) {
 
 void take_guess_layer(LoadedModel& out) {
   ModelConfig& config = out.config;
+  place_guess_layer(out);
   config.guess_layer = config.n_guessing != 0 && has_tensor(out, Role::guess_join, config.n_layers);
   std::string layers;
   for (const TensorName& line : out.recipe->tensors) {

@@ -52,7 +52,7 @@ void convolve(const Channels& a, std::uint32_t width) {
 }
 
 /// Convolves the channels of one buffer in a run of columns.
-void convolve(Pass& pass, Buf buf, std::uint32_t first, Channels all, const StateMemory& memory) {
+void convolve(Pass& pass, Buf buf, std::uint32_t first, Channels all, const StateRun& run) {
   const std::uint32_t width = pass.width(buf), blocks = (width + kBlock - 1) / kBlock;
   const std::size_t first_channel = first_conv_channel(*pass.program().kind, buf);
   all.stride = width;
@@ -61,8 +61,8 @@ void convolve(Pass& pass, Buf buf, std::uint32_t first, Channels all, const Stat
     const std::size_t channel = first_channel + begin;
     Channels part = all;
     part.x = pass.at(buf, first) + begin;
-    part.before = memory.before != nullptr ? memory.before + channel : nullptr;
-    part.tail = memory.now + channel;
+    part.before = run.before != nullptr ? run.before + channel : nullptr;
+    part.tail = run.now + channel;
     part.weight += channel;
     if (part.bias != nullptr) part.bias += channel;
     n == kBlock ? convolve<true>(part, n) : convolve<false>(part, n);
@@ -78,11 +78,11 @@ Advance conv_step(Pass& pass, const Op& op) {
   all.weight = pass.vector(op.weight, 0);
   all.bias = op.has_bias ? pass.vector(op.bias, 1) : nullptr;
   for (std::uint32_t first = 0; first < pass.n(); first += all.n) {
-    all.n = run_of_sequence(pass.columns(), first, pass.n());
-    const StateMemory memory = pass.memory().state(pass.columns()[first].sequence, pass.stage());
-    convolve(pass, op.out, first, all, memory);
+    const StateRun run = run_of_state(pass, first, pass.n());
+    all.n = run.n;
+    convolve(pass, op.out, first, all, run);
     if (!kind.has_state() || kind.mixer == Mixer::mamba) continue;
-    for (const Buf buf : {state_bufs(kind).q, state_bufs(kind).k}) convolve(pass, buf, first, all, memory);
+    for (const Buf buf : {state_bufs(kind).q, state_bufs(kind).k}) convolve(pass, buf, first, all, run);
   }
   pass.count(op_conv.name, {}, pass.n());
   return Advance::done;

@@ -66,20 +66,18 @@ void recur(const Head& h) {
 /// Computes up to kTogether positions of one sequence, every head by itself.
 Advance recur_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
-  const std::span<const Column> columns = pass.columns();
-  const std::uint32_t first = pass.item(), n = run_of_sequence(columns, first, kTogether);
-  const bool goes_on = first > 0 && columns[first - 1].sequence == columns[first].sequence;
+  const std::uint32_t first = pass.item();
+  const StateRun run = run_of_state(pass, first, kTogether);
   const std::uint64_t tail = state_tail(kind, pass.width(Buf::x));
-  const StateMemory memory = pass.memory().state(columns[first].sequence, pass.stage());
   const float* const skip = op.has_weight ? pass.vector(op.weight) : nullptr;
   const StateBufs bufs = state_bufs(kind);
   parallel_for(pass.workers(), kind.state_heads, [&](std::uint32_t head) {
     const std::size_t size = std::size_t{kind.state_key_dim} * kind.state_value_dim;
     const std::uint32_t key_head = kind.state_tiled != 0 ? head % kind.state_key_heads : head / kind.heads_of_key();
-    float* const now = memory.now + tail + head * size;
-    const float* before = goes_on || memory.before == nullptr ? now : memory.before + tail + head * size;
-    if (!goes_on && memory.before == nullptr) std::fill_n(now, size, 0.0f);
-    for (std::uint32_t t = first; t < first + n; ++t) {
+    float* const now = run.now + tail + head * size;
+    const float* before = run.before == nullptr ? now : run.before + tail + head * size;
+    if (run.before == nullptr) std::fill_n(now, size, 0.0f);
+    for (std::uint32_t t = first; t < first + run.n; ++t) {
       recur({before, now, pass.at(bufs.q, t) + std::size_t{key_head} * kind.state_key_dim,
              pass.at(bufs.k, t) + std::size_t{key_head} * kind.state_key_dim,
              pass.at(op.out, t) + std::size_t{head} * kind.state_value_dim, kind.state_key_dim, kind.state_value_dim,
@@ -88,8 +86,8 @@ Advance recur_step(Pass& pass, const Op& op) {
       before = now;
     }
   });
-  pass.count(op_recur.name, {}, std::uint64_t{n} * kind.state_heads);
-  pass.item() += n;
+  pass.count(op_recur.name, {}, std::uint64_t{run.n} * kind.state_heads);
+  pass.item() += run.n;
   return pass.item() < pass.n() ? Advance::working : Advance::done;
 }
 
@@ -137,21 +135,19 @@ Advance steps_step(Pass& pass, const Op& op) {
 /// value, [state_key_dim]. The query's product with the state, and the value times the skip, replace the value.
 Advance scan_step(Pass& pass, const Op& op) {
   const LayerKind& kind = *pass.program().kind;
-  const std::span<const Column> columns = pass.columns();
-  const std::uint32_t first = pass.item(), n = run_of_sequence(columns, first, kTogether), keys = kind.state_key_dim;
-  const bool goes_on = first > 0 && columns[first - 1].sequence == columns[first].sequence;
+  const std::uint32_t first = pass.item(), keys = kind.state_key_dim;
+  const StateRun run = run_of_state(pass, first, kTogether);
   const std::uint64_t tail = state_tail(kind, pass.width(Buf::x));
-  const StateMemory memory = pass.memory().state(columns[first].sequence, pass.stage());
   const float* const decays = pass.vector(op.weight, 0);
   const float* const skip = pass.vector(op.bias, 1);
   const std::uint32_t blocks = (kind.state_heads + kBlock - 1) / kBlock;
   parallel_for(pass.workers(), blocks, [&](std::uint32_t block) {
     std::array<float, kMaxHeadDim> decay;
     for (std::uint32_t c = block * kBlock; c < std::min((block + 1) * kBlock, kind.state_heads); ++c) {
-      float* const now = memory.now + tail + std::size_t{c} * keys;
-      const float* before = goes_on || memory.before == nullptr ? now : memory.before + tail + std::size_t{c} * keys;
-      if (!goes_on && memory.before == nullptr) std::fill_n(now, keys, 0.0f);
-      for (std::uint32_t t = first; t < first + n; ++t, before = now) {
+      float* const now = run.now + tail + std::size_t{c} * keys;
+      const float* before = run.before == nullptr ? now : run.before + tail + std::size_t{c} * keys;
+      if (run.before == nullptr) std::fill_n(now, keys, 0.0f);
+      for (std::uint32_t t = first; t < first + run.n; ++t, before = now) {
         float& value = pass.at(op.out, t)[c];
         const float step = pass.at(Buf::rate, t)[c], added = step * value;
         const float* const key = pass.at(Buf::k, t);
@@ -167,8 +163,8 @@ Advance scan_step(Pass& pass, const Op& op) {
       }
     }
   });
-  pass.count(op_scan.name, {}, std::uint64_t{n} * kind.state_heads);
-  pass.item() += n;
+  pass.count(op_scan.name, {}, std::uint64_t{run.n} * kind.state_heads);
+  pass.item() += run.n;
   return pass.item() < pass.n() ? Advance::working : Advance::done;
 }
 
