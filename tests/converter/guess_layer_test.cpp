@@ -129,6 +129,11 @@ TEST(GuessLayer, StandsApartInQwen) {
         }
         write_text(folder.path("config.json"), config.dump());
       }
+      for (const auto& [name, tensor] : StoredTensors(tensors)) {
+        if (!ends_with_state || !name.starts_with("mtp.")) continue;
+        tensors["model." + name] = tensor;
+        tensors.erase(name);
+      }
       write_tensors(folder.path("model.safetensors"), tensors);
       const Written file = convert(folder.path(), kExact);
       EXPECT_EQ(file.tables.header.n_layers, n + 1) << fixture;

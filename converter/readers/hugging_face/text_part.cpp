@@ -39,6 +39,7 @@ constexpr std::array<std::string_view, 20> kOtherParts{
 constexpr std::array<std::string_view, 3> kGuessingParts{"mtp.", "model.mtp.", "model.mtp_"};
 
 /// Beginnings of names of Qwen's layer that guesses, which stands apart, and of such a layer after those of the text.
+/// Some files have "model." in front of the former.
 constexpr std::array kApart{
     Prefix{"mtp.layers.0.", ""},
     Prefix{"mtp.fc.", "eh_proj."},
@@ -67,14 +68,20 @@ std::string_view other_part(std::string_view name) {
 
 /// Names a layer that guesses and stands apart as one after those of the text.
 void place_guess_layer(LoadedModel& out) {
-  if (std::ranges::find(out.tensors, "mtp.fc.weight", &LoadedTensor::name) == out.tensors.end()) return;
+  constexpr std::string_view kJoin = "mtp.fc.weight", kModel = "model.";
+  const auto apart = [&](std::string_view name) { return name.substr(name.starts_with(kModel) ? kModel.size() : 0); };
+  const bool joins =
+      std::ranges::any_of(out.tensors, [&](const LoadedTensor& tensor) { return apart(tensor.name) == kJoin; });
+  if (!joins) return;
   out.config.n_guessing = std::max(out.config.n_guessing, 1u);
   const std::string layer = "model.layers." + std::to_string(out.config.n_layers) + ".";
   for (LoadedTensor& tensor : out.tensors) {
-    const auto* const prefix = std::ranges::find_if(
-        kApart, [&](const Prefix& p) { return std::string_view(tensor.name).starts_with(p.long_form); });
-    if (prefix == kApart.end()) continue;
-    tensor.name.replace(0, prefix->long_form.size(), layer + std::string(prefix->short_form));
+    const std::string name(apart(tensor.name));
+    const auto* const prefix =
+        std::ranges::find_if(kApart, [&](const Prefix& p) { return name.starts_with(p.long_form); });
+    if (prefix != kApart.end()) {
+      tensor.name = layer + std::string(prefix->short_form) + name.substr(prefix->long_form.size());
+    }
   }
 }
 
