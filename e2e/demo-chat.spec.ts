@@ -278,7 +278,7 @@ test('a browser that refuses storage is not said to keep anything', async ({ pag
   await expect(page.locator('#history-text')).toHaveText(/^None is kept\. The browser has no room for it/);
   await page.goto(`${demo.address}retrieval.html`);
   await expect(page.locator('#files-status')).toContainText('This browser keeps no files');
-  await expect(page.locator('main')).not.toContainText('This browser keeps them');
+  await expect(page.locator('main')).not.toContainText('stay in this browser');
 });
 
 test('the focus is never lost in a conversation', async ({ page }) => {

@@ -140,7 +140,7 @@ export class Files {
       ...(!keeps
         ? ['This browser keeps no files: they are gone with the page.']
         : files.length === 0
-          ? ['This browser keeps them.']
+          ? ['Files that you add stay in this browser.']
           : []),
     ].join(' ');
     if (status.textContent !== words) status.textContent = words;
