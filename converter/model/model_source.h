@@ -28,8 +28,9 @@ namespace qsf::convert {
 struct ModelConfig {
   std::string name;  // for people
   std::uint32_t n_layers = 0;
-  std::uint32_t n_guessing = 0;  // layers after these that guess further tokens
-  bool guess_layer = false;      // the first of those is kept
+  std::uint32_t n_guessing = 0;             // layers after these that guess further tokens
+  bool guess_layer = false;                 // the first of those is kept
+  std::optional<std::uint32_t> guess_like;  // the layer of the text that it is like, if not the last one that attends
   std::uint32_t dim = 0;
   std::uint32_t n_heads = 0;
   std::uint32_t n_kv_heads = 0;

@@ -118,13 +118,15 @@ Result<Layers> layers_of(const LoadedModel& model, Header& header) {
     QSF_TRY(in_range(kind));
     table.kinds.push_back(kind);
   }
-  if (model.config.guess_layer) {  // it is like the last one that has keys and values
+  if (model.config.guess_layer) {
     table.model.guess_layer = 1;
-    const auto keeps = [&](std::uint8_t kind) {
+    const auto attends = [&](std::uint8_t kind) {
       return table.kinds[kind].attends() || table.kinds[kind].mixer == Mixer::latent;
     };
-    const auto like = std::ranges::find_if(table.of_layer.rbegin(), table.of_layer.rend(), keeps);
-    table.of_layer.push_back(like == table.of_layer.rend() ? table.of_layer.back() : *like);
+    const auto last = std::find_if(table.of_layer.rbegin(), table.of_layer.rend(), attends);
+    const std::uint32_t like = model.config.guess_like.value_or(
+        static_cast<std::uint32_t>(std::max<std::ptrdiff_t>(table.of_layer.rend() - last - 1, 0)));
+    table.of_layer.push_back(table.of_layer[like]);
   }
   QSF_TRY(as_input(check_layers(table.view(), header.dim)));
   return out;

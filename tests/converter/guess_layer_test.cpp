@@ -154,6 +154,21 @@ TEST(GuessLayer, StandsApartInQwen) {
   }
 }
 
+// A layer that is like none of the text's cannot be read, and the model is read without it.
+TEST(GuessLayer, IsLeftOutIfNoLayerIsLikeIt) {
+  const Folder folder;
+  copy_folder(kData + "qwen3.5", folder.path());
+  StoredTensors tensors = read_tensors(folder.path("model.safetensors"));
+  tensors["mtp.fc.weight"] = numbers({8, 16}, 3);
+  tensors["mtp.layers.0.self_attn.q_proj.weight"] = numbers({8, 8}, 3);
+  write_tensors(folder.path("model.safetensors"), tensors);
+  const Result<convert::LoadedModel> model = convert::open_model(folder.path(), true);
+  ASSERT_TRUE(model) << model.error().sentence;
+  EXPECT_FALSE(model->config.guess_layer);
+  EXPECT_EQ(model->warnings,
+            std::vector<std::string>{"2 tensors of heads that guess further tokens are left out: mtp (2)"});
+}
+
 TEST(GuessLayer, OnlyTheFirstIsKept) {
   const GuessLayer model("llama", 2);
   const Written file = convert(model.path(), kExact);

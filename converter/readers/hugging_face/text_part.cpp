@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,17 +69,44 @@ std::string_view other_part(std::string_view name) {
   return name.substr(0, skipped + std::min(rest.find('.'), rest.size()));
 }
 
-/// Names a layer that guesses and stands apart as one after those of the text.
+/// Returns a name without "model." in front.
+std::string_view bare(std::string_view name) {
+  constexpr std::string_view kModel = "model.";
+  return name.substr(name.starts_with(kModel) ? kModel.size() : 0);
+}
+
+/// Returns the last layer of the text whose weights and biases have the names of those of the layer that stands apart.
+std::optional<std::uint32_t> layer_like_apart(const LoadedModel& model) {
+  std::set<std::string_view> apart;
+  std::vector<std::set<std::string_view>> layers(model.config.n_layers);
+  for (const LoadedTensor& tensor : model.tensors) {
+    std::string_view name = bare(tensor.name);
+    if (!name.ends_with(".weight") && !name.ends_with(".bias")) continue;
+    const std::string_view of_apart = kApart.front().long_form;
+    if (name.starts_with(of_apart)) apart.insert(name.substr(of_apart.size()));
+    constexpr std::string_view kLayers = "layers.";
+    if (!name.starts_with(kLayers)) continue;
+    name.remove_prefix(kLayers.size());
+    std::uint32_t layer = 0;
+    const auto end = std::from_chars(name.data(), name.data() + name.size(), layer);
+    if (end.ec != std::errc() || layer >= layers.size()) continue;
+    layers[layer].insert(name.substr(static_cast<std::size_t>(end.ptr - name.data()) + 1));
+  }
+  const auto like = std::find(layers.rbegin(), layers.rend(), apart);
+  if (apart.empty() || like == layers.rend()) return {};
+  return static_cast<std::uint32_t>(layers.rend() - like - 1);
+}
+
+/// Names a layer that guesses and stands apart as one after those of the text, if it is like one of them.
 void place_guess_layer(LoadedModel& out) {
-  constexpr std::string_view kJoin = "mtp.fc.weight", kModel = "model.";
-  const auto apart = [&](std::string_view name) { return name.substr(name.starts_with(kModel) ? kModel.size() : 0); };
-  const bool joins =
-      std::ranges::any_of(out.tensors, [&](const LoadedTensor& tensor) { return apart(tensor.name) == kJoin; });
-  if (!joins) return;
+  const auto joins = [](const LoadedTensor& tensor) { return bare(tensor.name) == "mtp.fc.weight"; };
+  if (!std::ranges::any_of(out.tensors, joins)) return;
+  out.config.guess_like = layer_like_apart(out);
+  if (!out.config.guess_like) return;
   out.config.n_guessing = std::max(out.config.n_guessing, 1u);
   const std::string layer = "model.layers." + std::to_string(out.config.n_layers) + ".";
   for (LoadedTensor& tensor : out.tensors) {
-    const std::string name(apart(tensor.name));
+    const std::string name(bare(tensor.name));
     const auto* const prefix =
         std::ranges::find_if(kApart, [&](const Prefix& p) { return name.starts_with(p.long_form); });
     if (prefix != kApart.end()) {
