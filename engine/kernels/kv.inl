@@ -85,6 +85,19 @@ struct KvQ8 {
   }
 };
 
+/// Whether an instruction takes values by codes of four bits. The values of all codes of a group are computed first
+/// then.
+template <class Vector>
+inline constexpr bool kHasValuesAt = requires(Vector values, Bits codes) { values_at(values, codes); };
+
+/// Returns first + step * code for the codes of kBits bits in order, again and again.
+template <int kBits>
+constexpr std::array<float, kLanes> numbers_of_codes(float first, float step) {
+  std::array<float, kLanes> numbers{};
+  for (int i = 0; i < kLanes; ++i) numbers[i] = first + step * static_cast<float>(i % (1 << kBits));
+  return numbers;
+}
+
 /// Groups of 32 values: a bf16 scale, a bf16 minimum, then codes; value = minimum + scale * code. Value v is in byte v
 /// % kCodeBytes, from bit kBits * (v / kCodeBytes) on. Scale and minimum are rounded outwards, so that every value of
 /// the group is within half a scale of its code's value. A short last group repeats its last value.
@@ -138,12 +151,18 @@ struct KvGroups {
         codes = select(load<Bits>(kUpper), shift_right<kBits>(bytes), bytes);
       }
     }
-    QSF_INLINE Floats low() const { return value(codes); }
-    QSF_INLINE Floats high() const { return value(shift_right<4>(codes)); }
+    QSF_INLINE Floats low() const { return value(scale, codes); }
+    QSF_INLINE Floats high() const { return value(scale, shift_right<4>(codes)); }
 
    private:
-    QSF_INLINE Floats value(Bits code) const {
-      return minimum + scale * convert_to<Floats>(bit_cast<Ints>(code & broadcast(kTop)));
+    static constexpr std::array kNumbers = numbers_of_codes<kBits>(0, 1);
+    template <class Vector>
+    QSF_INLINE Vector value(Vector by, Bits code) const {
+      if constexpr (kHasValuesAt<Vector>) {
+        return values_at(minimum + by * load(kNumbers.data()), code);
+      } else {
+        return minimum + by * convert_to<Floats>(bit_cast<Ints>(code & broadcast(kTop)));
+      }
     }
   };
 
@@ -197,6 +216,7 @@ struct KvRotated {
   static constexpr int kScaleBits = kBits == 8 ? 4 : kBits == 4 ? 7 : 8;
   static constexpr std::int32_t kTop = kBits == 8 ? 127 : (1 << kBits) - 1;
   static constexpr std::uint32_t kUpper[kLanes] = {0, 0, 0, 0, 0, 0, 0, 0, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
+  static constexpr std::array kLevels = numbers_of_codes<kBits>(-kTop, 2);
   static constexpr std::uint32_t kOwnBit[kLanes] = {1u << 0,  1u << 1,  1u << 2,  1u << 3, 1u << 4,  1u << 5,
                                                     1u << 6,  1u << 7,  1u << 8,  1u << 9, 1u << 10, 1u << 11,
                                                     1u << 12, 1u << 13, 1u << 14, 1u << 15};
@@ -241,7 +261,8 @@ struct KvRotated {
   QSF_INLINE static Bits codes_of(const std::byte* at, int half) {
     if constexpr (kBits == 4) {
       const Bits both = load_promote_u8(at);
-      return half == 0 ? both & broadcast(15u) : shift_right<4>(both);
+      if (half != 0) return shift_right<4>(both);
+      return kHasValuesAt<Floats> ? both : both & broadcast(15u);
     } else {
       std::byte twice[2 * 8];  // the upper half of the lanes has each byte's next code
       __builtin_memcpy(twice, at, 8);
@@ -257,9 +278,14 @@ struct KvRotated {
     }
   }
   /// Exact, because twice the code times the scale has at most 11 bits and so has the sum.
-  QSF_INLINE static Floats value(Floats scale, Bits code) {
-    const Ints level = bit_cast<Ints>(code + code) - broadcast(kTop);
-    return scale * convert_to<Floats>(level);
+  template <class Vector>
+  QSF_INLINE static Vector value(Vector scale, Bits code) {
+    if constexpr (kHasValuesAt<Vector>) {
+      return values_at(scale * load(kLevels.data()), code);
+    } else {
+      const Ints level = bit_cast<Ints>(code + code) - broadcast(kTop);
+      return scale * convert_to<Floats>(level);
+    }
   }
 
   /// Writes a NaN as the scale if a value is not finite, so that results show it. A scale below 2^-30 is written as 0,

@@ -54,6 +54,11 @@ QSF_INLINE Bits table_lookup(Bits table, Bits codes) {
   return {{(BitsPart)_mm512_shuffle_epi8((__m512i)table.part[0], (__m512i)codes.part[0])}};
 }
 
+/// Returns the values at the places that the lowest four bits of each lane state.
+QSF_INLINE Floats values_at(Floats values, Bits places) {
+  return {{_mm512_maskz_permutexvar_ps(kAll, (__m512i)places.part[0], values.part[0])}};
+}
+
 /// Returns bytes 0 or 255, selected by bits.
 QSF_INLINE __m512i masks_of_bits(std::uint64_t bits) { return _mm512_movm_epi8(bits); }
 
