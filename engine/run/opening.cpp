@@ -253,6 +253,8 @@ Status Opening::plan_memory() {
   const std::uint32_t long_from = m.config.table.model.long_rope_from;
   in.model_seq_len = long_from != 0 ? std::min(long_from, m.config.max_seq_len) : m.config.max_seq_len;
   in.sequences = m.options.sequences;
+  constexpr std::uint32_t kMostNeeded = 32;
+  in.columns = std::min(in.sequences * (m.options.guesses != 0 ? 2 : 1), kMostNeeded);
   in.max_seq_len = m.options.max_seq_len;
   in.chunk = m.options.chunk;
   in.ring_slots = m.options.ring_slots;

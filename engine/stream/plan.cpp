@@ -118,7 +118,7 @@ Plan begin(const PlanInput& in, const Weights& w, KvType kv, const Reduction& re
   Plan p;
   p.kv = kv;
   p.embedding_rows = in.keeps_rows ? reduction.embedding_rows : 0;
-  p.chunk = in.chunk != 0 ? in.chunk : reduction.chunk;
+  p.chunk = in.chunk != 0 ? in.chunk : std::max(reduction.chunk, in.columns);
   p.ring_slots = in.ring_slots != 0 ? in.ring_slots : reduction.ring_slots;
   p.slot_bytes = w.largest;
   return p;
@@ -149,7 +149,7 @@ class Precisions {
       return;
     }
     PlanInput plain = in;
-    plain.sequences = 1;
+    plain.sequences = plain.columns = 1;
     plain.chunk = plain.ring_slots = 0;
     plain.stream_all = false;
     std::uint64_t least = kAnyBudget;

@@ -88,6 +88,7 @@ struct PlanInput {
   KvType finest_kv = KvType::f16;   // with enough room; no coarser than the weights
   std::uint32_t model_seq_len = 0;  // the context length that the model was made for
   std::uint32_t sequences = 1;      // sequences that may share a pass
+  std::uint32_t columns = 1;        // of a pass, at least, at most 32: one for each sequence, and one for its guess
   // Wishes. 0 (kv: -1) leaves the choice to the plan; any other value is kept, or the plan is refused.
   std::uint32_t max_seq_len = 0;
   std::uint32_t chunk = 0;
@@ -115,8 +116,8 @@ struct PlanInput {
 ///    become wider for a small part of it.
 ///
 /// A smaller budget gives up these in turn: all weights, the longer context of 3, cached embedding rows, width of
-/// passes and double buffering, precision. Then a context without a wish becomes shorter than 256, down to 16. Then the
-/// plan fails with budget_too_small, which names the least budget that is enough.
+/// passes down to `columns` and double buffering, precision. Then a context without a wish becomes shorter than 256,
+/// down to 16. Then the plan fails with budget_too_small, which names the least budget that is enough.
 Result<Plan> make_plan(const PlanInput& input, std::span<bool> pinned);
 
 }  // namespace qsf

@@ -193,8 +193,7 @@ TEST(LayerGuesses, AreRefusedWithASentence) {
   OpenOptions narrow = by_layers(2, 7);
   narrow.chunk = 1;
   EXPECT_EQ(sentence(narrow),
-            "guesses by layers are of no use: passes have one column (chunk), and no room for a guess; a larger budget "
-            "has wider ones");
+            "guesses by layers are of no use: passes have one column (chunk), and no room for a guess");
   EXPECT_EQ(sentence(by_layers(0, 7)), "");
 }
 

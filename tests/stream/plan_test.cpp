@@ -56,6 +56,24 @@ TEST(Plan, APassIsNoWiderThanAllSequences) {
   }
 }
 
+// Sequences that decode share a pass in every plan; the context becomes shorter for it.
+TEST(Plan, APassHasAColumnForEachSequence) {
+  const Sizes all = sizes();
+  int plans = 0, shorter = 0;
+  for (std::uint64_t budget = kMiB / 2; budget < 20 * kMiB; budget += 97 * kKiB) {
+    PlanInput in = input(all, budget);
+    in.sequences = in.columns = 4;
+    const Made made = make(in);
+    if (!made.plan) continue;
+    ++plans;
+    shorter += made.plan->max_seq_len < 256 ? 1 : 0;
+    EXPECT_GE(made.plan->chunk, 4u) << budget;
+    EXPECT_LE(made.plan->total, budget);
+  }
+  EXPECT_GT(plans, 50);
+  EXPECT_GT(shorter, 0) << "no plan has given up its context";
+}
+
 TEST(Plan, SpreadsStreamedSegmentsOverThePass) {
   const Sizes all = sizes();
   PlanInput in = input(all, 0);

@@ -38,7 +38,7 @@ class DraftOpening {
 
 /// Returns the reason why a session with passes of that many columns guesses nothing, as part of a sentence.
 constexpr const char* no_guesses(std::uint32_t chunk) {
-  return chunk == 1 ? "passes have one column (chunk), and no room for a guess; a larger budget has wider ones"
+  return chunk == 1 ? "passes have one column (chunk), and no room for a guess"
                     : "this model, with these options, cannot go back over wrong guesses";
 }
 
