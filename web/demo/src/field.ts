@@ -9,8 +9,9 @@ export function growing(field: HTMLTextAreaElement): (text: string) => void {
     field.style.height = `${field.scrollHeight + 2}px`;
   };
   field.addEventListener('input', grow);
+  // In the next frame: the heights of other elements change with it, and their observers have been called in this one.
   new ResizeObserver(() => {
-    if (field.clientWidth !== width) grow();
+    if (field.clientWidth !== width) requestAnimationFrame(grow);
   }).observe(field);
   return (text) => {
     field.value = text;
