@@ -25,24 +25,29 @@ export class PageFailure extends Error {
 
 type Answer = { value: unknown } | { failure: Failure };
 
+/** Runs a function in a page. It sees nothing of its surroundings here; what it is given and its result become JSON. */
+type Run = <A, R>(action: (given: A) => R | Promise<R>, given: A) => Promise<R>;
+
 /** One open page. */
 export class Tab {
-  readonly #call: (action: string, args: unknown[]) => Promise<Answer>;
+  readonly run: Run;
   readonly close: () => Promise<void>;
   /** The page itself, where Playwright drives it. */
   readonly page: Page | undefined;
 
-  constructor(call: (action: string, args: unknown[]) => Promise<Answer>, close: () => Promise<void>, page?: Page) {
-    this.#call = call;
+  constructor(run: Run, close: () => Promise<void>, page?: Page) {
+    this.run = run;
     this.close = close;
     this.page = page;
   }
 
+  /** Runs an action of the test page. */
   async call<A extends keyof Actions>(
     action: A,
     ...args: Parameters<Actions[A]>
   ): Promise<Awaited<ReturnType<Actions[A]>>> {
-    const answer = await this.#call(action, args);
+    const given: [keyof Actions, unknown[]] = [action, args];
+    const answer: Answer = await this.run(([name, rest]) => window.call(name, rest), given);
     if ('failure' in answer) throw new PageFailure(answer.failure);
     return answer.value as Awaited<ReturnType<Actions[A]>>;
   }
@@ -51,7 +56,10 @@ export class Tab {
 export interface Browser {
   /** Whether the browser lets a driven page keep files. */
   readonly keepsFiles: boolean;
+  /** Opens the test page. */
   open(url: string): Promise<Tab>;
+  /** Opens any page. */
+  visit(url: string): Promise<Tab>;
   close(): Promise<void>;
 }
 
@@ -78,22 +86,37 @@ export async function launchFirefox(): Promise<Browser> {
   return playwrightBrowser(context, profile);
 }
 
-/** The test page in a page of Playwright's, once it is there. */
+/** A page of Playwright's. */
 export function tabOf(page: Page): Tab {
-  const call = (action: string, args: unknown[]) =>
-    page.evaluate(([name, given]) => window.call(name as keyof Actions, given as unknown[]), [action, args] as const);
-  return new Tab(call, () => page.close(), page);
+  const run = page.evaluate.bind(page) as Run;
+  return new Tab(run, () => page.close(), page);
 }
 
+/** Opens the test page, and waits until it is there. */
+const opening = (visit: Browser['visit']) => async (url: string) => {
+  const tab = await visit(url);
+  const look = (ms: number) =>
+    new Promise<void>((resolve) => {
+      const looking = setInterval(() => {
+        if (!('call' in window)) return;
+        clearInterval(looking);
+        resolve();
+      }, ms);
+    });
+  await tab.run(look, 20);
+  return tab;
+};
+
 function playwrightBrowser(context: BrowserContext, profile: string): Browser {
+  const visit = async (url: string) => {
+    const page = await context.newPage();
+    await page.goto(url);
+    return tabOf(page);
+  };
   return {
     keepsFiles: true,
-    open: async (url) => {
-      const page = await context.newPage();
-      await page.goto(url);
-      await page.waitForFunction(() => 'call' in window);
-      return tabOf(page);
-    },
+    open: opening(visit),
+    visit,
     close: async () => {
       await context.close();
       await removeProfile(profile);
@@ -103,18 +126,14 @@ function playwrightBrowser(context: BrowserContext, profile: string): Browser {
 
 export async function launchWebKit(): Promise<Browser> {
   const webkit = await WebKit.launch();
-  const ready = 'const done = arguments[0]; (function look() { window.call ? done(true) : setTimeout(look, 20); })();';
-  const call = 'const done = arguments[2]; window.call(arguments[0], arguments[1]).then(done);';
+  const visit = async (url: string) => {
+    await webkit.goto(url);
+    return new Tab(webkit.run.bind(webkit) as Run, () => webkit.goto('about:blank'));
+  };
   return {
     keepsFiles: false,
-    open: async (url) => {
-      await webkit.goto(url);
-      await webkit.executeAsync(ready, []);
-      return new Tab(
-        async (action, args) => (await webkit.executeAsync(call, [action, args])) as Answer,
-        () => webkit.goto('about:blank'),
-      );
-    },
+    open: opening(visit),
+    visit,
     close: () => webkit.close(),
   };
 }

@@ -30,11 +30,13 @@ export class Demo {
   readonly address: string;
   readonly #server: PreviewServer;
 
-  static async start(): Promise<Demo> {
+  /** `isolated`: pages are isolated from other origins, which threads require. */
+  static async start(isolated = true): Promise<Demo> {
     const folder = mkdtempSync(join(tmpdir(), 'qsf-demo-'));
     const config = { root, logLevel: 'warn' as const, build: { outDir: folder, emptyOutDir: true } };
     await build(config);
-    const server = await preview({ ...config, preview: { host: 'localhost', port: 4273, strictPort: false } });
+    const headers: Record<string, string> = isolated ? {} : { 'Cross-Origin-Embedder-Policy': 'unsafe-none' };
+    const server = await preview({ ...config, preview: { host: 'localhost', port: 4273, strictPort: false, headers } });
     return new Demo(folder, server);
   }
 

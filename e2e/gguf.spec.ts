@@ -131,25 +131,14 @@ test('a killed visit is gone on with', async () => {
 });
 
 test('a repository of the Hub gives the largest file that fits, from the store that it redirects to', async () => {
-  const hub = 'https://huggingface.co';
-  const own = await TestServer.start([hub, pages.origin]);
+  const hub = await TestServer.start();
+  const own = await TestServer.start([hub.origin, pages.origin]);
+  own.hub = hub.origin;
   const mine = await browser.open(own.origin);
-  const stored = pages.serve('stored.gguf', gguf);
   const files = { 'big-Q8_0.gguf': 400 * MiB, 'small/a b.gguf': gguf.length, 'mmproj.gguf': 4 * MiB, 'config.json': 9 };
-  const asked: string[] = [];
-  const headers = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Allow-Headers': '*' };
-  let isOffline = false;
-  await mine.page!.route(`${hub}/**`, (route) => {
-    const { pathname } = new URL(route.request().url());
-    asked.push(pathname);
-    if (isOffline) return route.abort('internetdisconnected');
-    if (pathname === '/api/models/owner/name/revision/main') {
-      const siblings = Object.entries(files).map(([rfilename, size]) => ({ rfilename, size }));
-      return route.fulfill({ headers, json: { sha: '0123456', siblings } });
-    }
-    if (pathname !== '/owner/name/resolve/main/small/a%20b.gguf') return route.fulfill({ status: 404, headers });
-    return route.fulfill({ status: 302, headers: { ...headers, Location: stored } });
-  });
+  const siblings = Object.entries(files).map(([rfilename, size]) => ({ rfilename, size }));
+  hub.answers.set('/api/models/owner/name/revision/main', { sha: '0123456', siblings });
+  hub.answers.set('/owner/name/resolve/main/small/a%20b.gguf', pages.serve('stored.gguf', gguf));
   const { warnings } = await mine.call('load', 'a', 'hf:owner/name', options);
   expect(warnings.filter((warning) => warning.startsWith('hf:'))).toEqual([
     expect.stringMatching(/^hf:owner\/name: small\/a b\.gguf of [\d.]+ MiB is read, the largest of 2 that fits in the/),
@@ -158,7 +147,7 @@ test('a repository of the Hub gives the largest file that fits, from the store t
   expect({ text, hash: stats.generation!.logitsHash }).toEqual({ text: receipt.text, hash: receipt.logits_hash });
   await mine.call('close', 'a');
 
-  isOffline = true;
+  await hub.stop();
   pages.calm();
   await mine.call('load', 'b', 'hf:owner/name', options);
   expect(pages.sent).toBe(0);

@@ -35,14 +35,14 @@ export interface Receipt {
 export const convert = (quantType: string, ...options: string[]): Promise<Buffer> =>
   converted(join(root, 'models', 'stories'), 'model.qsf', '--quant-type', quantType, ...options);
 
-/** The built-in model with a chat template, as a GGUF file. */
-export async function convertForChat(template: string): Promise<Buffer> {
+/** The built-in model with a chat template, as a GGUF file or, with such a name, as a .qsf file. */
+export async function convertForChat(template: string, name = 'model.gguf'): Promise<Buffer> {
   const folder = mkdtempSync(join(tmpdir(), 'qsf-chat-'));
   try {
     const stories = join(root, 'models', 'stories');
     cpSync(stories, folder, { recursive: true });
     writeFileSync(join(folder, 'chat_template.jinja'), template);
-    return await converted(folder, 'model.gguf', '--quant-type', 'q8_0');
+    return await converted(folder, name, '--quant-type', 'q8_0');
   } finally {
     rmSync(folder, { recursive: true });
   }

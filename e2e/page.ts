@@ -152,6 +152,33 @@ const actions = {
     return { ...aborted, before, after: generation?.tokens.length, end: generation?.end };
   },
 
+  /** Aborts a long generation at its first piece, and begins another in the same tick, of which it tells. */
+  async abortAndGenerate(name: string, prompt: string, options: Options<GenerateOptions>) {
+    const llm = model(name);
+    const controller = new AbortController();
+    const first = { ...options, maxTokens: 400, ignoreEos: true, signal: controller.signal };
+    let second: Promise<Generated> | undefined;
+    const consume = async () => {
+      for await (const piece of llm.generate(prompt, first)) {
+        if (!piece || second) continue;
+        controller.abort();
+        second = generate(llm, prompt, options);
+      }
+    };
+    const reason = await consume().then(() => undefined, failure);
+    return { reason, second: await second };
+  },
+
+  /** Generates after several prompts at once. */
+  together: (name: string, prompts: string[], options: Options<GenerateOptions>) =>
+    Promise.all(
+      prompts.map(async (prompt) => {
+        const stream = model(name).generate(prompt, options);
+        const { tokens, logitsHash, sequence } = await stream.result;
+        return { text: await stream.text(), tokens, logitsHash, sequence };
+      }),
+    ),
+
   /** Aborts a generation that waits for the network, after so many milliseconds. */
   async abortWaiting(name: string, prompt: string, options: Options<GenerateOptions>, after: number) {
     const llm = model(name);
@@ -215,6 +242,9 @@ const actions = {
     return btoa(text);
   },
   restore: (name: string, from: string): Promise<Restored> => model(name).restore(from),
+  /** Restores what save() gave. */
+  restoreFile: async (name: string, base64: string): Promise<Restored> =>
+    model(name).restore(new Blob([Uint8Array.from(atob(base64), (byte) => byte.charCodeAt(0))])),
   savedList: (): Promise<SavedEntry[]> => QSF.saved.list(),
   savedRemove: (name: string): Promise<void> => QSF.saved.remove(name),
 

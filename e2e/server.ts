@@ -47,6 +47,10 @@ interface Manners {
 
 export class TestServer {
   readonly models = new Map<string, ServedModel>();
+  /** By path: the address that it redirects to, or JSON. */
+  readonly answers = new Map<string, string | object>();
+  /** The origin that the package asks in place of the Hub's. */
+  hub: string | undefined;
   /** Called with what a page tells by POST. */
   onTold: (told: unknown) => void = () => undefined;
   asked: Asked[] = [];
@@ -133,6 +137,9 @@ export class TestServer {
       this.onTold(JSON.parse(text));
       return void response.writeHead(204).end();
     }
+    const answer = this.answers.get(pathname);
+    if (typeof answer === 'string') return void response.writeHead(302, { Location: answer }).end();
+    if (answer) return void response.end(JSON.stringify(answer));
     const model = this.models.get(pathname);
     if (model) return this.#answerModel(model, pathname, request, response);
     this.#answerFile(pathname, response);
@@ -194,10 +201,15 @@ export class TestServer {
       response.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
       response.setHeader('Cross-Origin-Embedder-Policy', 'require-corp');
     }
-    const found = fileFor(path);
+    const found = this.#withHub(fileFor(path), path);
     if (!found) return void response.writeHead(404).end();
     this.loaded.push(path.split('/').at(-1)!);
     response.writeHead(200, { 'Content-Type': TYPES[extname(path)] ?? 'text/html; charset=utf-8' }).end(found);
+  }
+
+  #withHub(file: Buffer | string | undefined, path: string): Buffer | string | undefined {
+    if (this.hub === undefined || !path.endsWith('.js')) return file;
+    return file?.toString().replaceAll('https://huggingface.co', this.hub);
   }
 }
 

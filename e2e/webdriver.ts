@@ -46,9 +46,14 @@ export class WebKit {
     await this.#post(`/session/${this.#session}/url`, { url });
   }
 
-  /** Runs the body of a function whose last argument is called with the result. */
-  async executeAsync(script: string, args: unknown[]): Promise<unknown> {
-    return this.#post(`/session/${this.#session}/execute/async`, { script, args });
+  /** Runs a function of one argument in the page, and gives its result. */
+  async run(action: (given: never) => unknown, given: unknown): Promise<unknown> {
+    const ended = 'then((value) => done({ value }), (error) => done({ error: String(error) }))';
+    const script = `const [given, done] = arguments; Promise.resolve(given).then(${String(action)}).${ended};`;
+    const answer = await this.#post(`/session/${this.#session}/execute/async`, { script, args: [given] });
+    const { value, error } = answer as { value?: unknown; error?: string };
+    if (error !== undefined) throw new Error(error);
+    return value;
   }
 
   async close(): Promise<void> {
