@@ -131,16 +131,18 @@ void with_grid(Grid grid, F of) {
   }
 }
 
+/// Returns a function that returns byte k of a block.
+auto bytes_of(const std::byte* block) {
+  return [block](std::size_t k) { return std::to_integer<std::uint32_t>(block[k]); };
+}
+
 void unpack_grid_scales(const Format& f, const std::byte* block, BlockValues& out) {
   with_grid(f.grid, [&](auto grid) {
     constexpr Grid kGrid = decltype(grid)::value;
-    const GridBytes<1> in{block};
-    f16 scale[1];
-    float sub[1];
-    read_grid_scales<kGrid>(in, scale);
+    const auto scale = static_cast<f16>(grid_scale<kGrid>(bytes_of(block)));
     for (std::size_t j = 0; j < kGridSubs; ++j) {
-      read_grid_subs<kGrid>(in, j, sub);
-      out.scales[j] = kGridUnit<kGrid> * f16_to_f32(scale[0]) * sub[0];
+      const auto sub = static_cast<float>(static_cast<int>(grid_sub<kGrid>(j, bytes_of(block))));
+      out.scales[j] = kGridUnit<kGrid> * f16_to_f32(scale) * sub;
     }
   });
   out.minima.fill(0.0f);
@@ -150,9 +152,8 @@ void unpack_grid_codes(const Format& f, const std::byte* block, std::span<std::u
   with_grid(f.grid, [&](auto grid) {
     constexpr Grid kGrid = decltype(grid)::value;
     for (std::size_t g = 0; g < f.block / 8u; ++g) {
-      GridEight<1> eight;
-      read_eight<kGrid>(GridBytes<1>{block}, g, eight);
-      const std::uint64_t levels = with_bits<kGrid>(points_of<kGrid>(eight, 0), mask_of(eight.bits[0]));
+      const auto eight = grid_eight<kGrid>(g, bytes_of(block));
+      const std::uint64_t levels = with_bits<kGrid>(points_of<kGrid>(eight.point, eight.other), mask_of(eight.bits));
       for (std::size_t i = 0; i < 8; ++i) codes[8 * g + i] = static_cast<std::uint8_t>(levels >> 8 * i);
     }
   });

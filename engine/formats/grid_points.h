@@ -16,12 +16,13 @@ inline constexpr std::array kLevels3S{1.0f, 3.0f, 5.0f, 7.0f, 9.0f, 11.0f, 13.0f
 inline constexpr float kMoved = 0.125f;  // IQ1's points are moved up or down by this
 
 /// Returns seven signs and an eighth that makes their number even.
-constexpr unsigned eight_signs(unsigned seven) {
-  seven &= 127;
-  unsigned odd = seven ^ seven >> 4;
-  odd ^= odd >> 2;
-  odd ^= odd >> 1;
-  return seven | (odd & 1) << 7;
+template <class V>
+constexpr V eight_signs(V bits) {
+  const V seven = bits & 127u;
+  V odd = seven ^ seven >> 4;
+  odd = odd ^ odd >> 2;
+  odd = odd ^ odd >> 1;
+  return seven | (odd & 1u) << 7;
 }
 
 }  // namespace qsf::grids

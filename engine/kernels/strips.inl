@@ -10,6 +10,7 @@ namespace {
 
 QSF_INLINE Bits operator&(Bits a, std::uint32_t b) { return a & broadcast(b); }
 QSF_INLINE Bits operator^(Bits a, std::uint32_t b) { return QSF_EACH(Bits, a.part[i] ^ b); }
+QSF_INLINE Bits operator-(Bits a, std::uint32_t b) { return a - broadcast(b); }
 QSF_INLINE Bits operator<<(Bits a, int by) { return QSF_EACH(Bits, a.part[i] << by); }
 QSF_INLINE Bits operator>>(Bits a, int by) { return QSF_EACH(Bits, a.part[i] >> by); }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "kernels/vector/ymm.h"
+// uses it
+#include "kernels/vector/lookups.h"
 
 namespace qsf {
 namespace {

@@ -17,7 +17,9 @@
 //                                               every quarter
 //   FloatPart plus_product(a, b, c)             optional: a + b c in one step, for products that are exact floats
 //   field_operand<bits, shift>(Bits bytes)      optional: the operand of codes that are these bits of each byte
-//   masks_of_bits(bits)                         optional: 64 bytes 0 or 255, selected by 64 bits
+//   lookup(const uint32_t* table, Bits numbers) optional, with the next: words of a table
+//   lookup(const uint64_t*, Bits, low, high)    their low and high halves
+//   select_bytes(bits, each, yes, no)           optional: of parts, by the bits of each byte
 //   kMaxPass                                    activation columns that one pass keeps in registers: 1, 2, 4 or 8
 // A vocabulary for processors that multiply whole matrices also defines MatrixTiles. A vocabulary that processes loads
 // in parts (kByParts) also defines:

@@ -50,5 +50,12 @@ QSF_INLINE Bits table_lookup(Bits table, Bits codes) {
   return QSF_EACH(Bits, (BitsPart)_mm256_shuffle_epi8((__m256i)table.part[i], (__m256i)codes.part[i]));
 }
 
+// Lookups take lanes half by half.
+template <int kHalf>
+QSF_INLINE __m256i half_of(Bits v) {
+  return (__m256i)v.part[kHalf];
+}
+QSF_INLINE Bits of_halves(__m256i low, __m256i high) { return {{(BitsPart)low, (BitsPart)high}}; }
+
 }  // namespace
 }  // namespace qsf

@@ -59,8 +59,23 @@ QSF_INLINE Floats values_at(Floats values, Bits places) {
   return {{_mm512_maskz_permutexvar_ps(kAll, (__m512i)places.part[0], values.part[0])}};
 }
 
-/// Returns bytes 0 or 255, selected by bits.
-QSF_INLINE __m512i masks_of_bits(std::uint64_t bits) { return _mm512_movm_epi8(bits); }
+/// Returns `yes` in the bytes that have a bit of `each`, `no` in the others.
+QSF_INLINE BitsPart select_bytes(BitsPart bits, BitsPart each, BitsPart yes, BitsPart no) {
+  return (BitsPart)_mm512_mask_blend_epi8(_mm512_test_epi8_mask((__m512i)bits, (__m512i)each), (__m512i)no,
+                                          (__m512i)yes);
+}
+
+// Lookups take lanes half by half.
+template <int kHalf>
+QSF_INLINE __m256i half_of(Bits v) {
+  constexpr int k = kHalf * kLanes / 2;
+  const BitsPart all = v.part[0];
+  return (__m256i)__builtin_shufflevector(all, all, k, k + 1, k + 2, k + 3, k + 4, k + 5, k + 6, k + 7);
+}
+QSF_INLINE Bits of_halves(__m256i low, __m256i high) {
+  typedef PartOf<std::uint32_t, kLanes / 2>::type Half;
+  return {{__builtin_shufflevector((Half)low, (Half)high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)}};
+}
 
 QSF_INLINE IntPart dot_part(IntPart sum, BitsPart codes, BitsPart x) {
   return (IntPart)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)codes, (__m512i)x);
