@@ -104,7 +104,7 @@ std::optional<std::string> cache_mistake(Options& o, std::span<const std::string
     }
     const KvType type = other != kCacheTypes.end() ? other->second : static_cast<KvType>(own - kKvNames.begin());
     if (o.host.open.kv && *o.host.open.kv != type)
-      return "keys and values have the same type: give both options the same one";
+      return "keys and values have the same type by these options: give both the same one, or --kv a pair such as k8v4";
     o.host.open.kv = type;
   }
   return std::nullopt;

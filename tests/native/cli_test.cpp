@@ -102,7 +102,8 @@ TEST(Cli, NamesOfLlamaCppAreTaken) {
               ours);
   }
   EXPECT_EQ(receipt_with({model, "-p", "x", "-n", "1", "-ctk", "q4_0", "-ctv", "4bit"}).at("plan").at("kv"), "4bit");
-  EXPECT_TRUE(has(refusal({"-ctk", "q8_0", "-ctv", "f16"}), "keys and values have the same type"));
+  EXPECT_TRUE(has(refusal({"-ctk", "q8_0", "-ctv", "f16"}), "keys and values have the same type by these options"));
+  EXPECT_TRUE(has(refusal({"-ctk", "q8_0", "-ctv", "q4_0"}), "or --kv a pair such as k8v4"));
   EXPECT_TRUE(has(refusal({"-ctk", "q5_1"}), "there is no KV type 'q5_1', only f32, f16, 8bit"));
   EXPECT_TRUE(has(run_with({model, "-p", "x", "-n", "1", "-v"}).err, "a vocabulary of 2048"));
   const std::string chat = run_with({model, "-sys", "You are a king.", "-p", "Who?"}).err;
