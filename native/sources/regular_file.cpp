@@ -21,7 +21,8 @@ std::string_view other_than_file(sys::FileKind kind) {
 }  // namespace
 
 Error system_error(const char* doing, const char* what) {
-  return make_error(ErrorCode::io_error, "{} {}: {}", doing, what, std::strerror(errno));
+  return make_error(errno == ENOMEM ? ErrorCode::out_of_memory : ErrorCode::io_error, "{} {}: {}", doing, what,
+                    std::strerror(errno));
 }
 
 Error ended(std::uint64_t at) {

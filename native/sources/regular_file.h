@@ -31,7 +31,7 @@ class OpenFile {
 
 /// Opens a file and sets `size`. Errors: io_error for anything but a regular file, truncated for an empty one.
 Result<OpenFile> open_regular(const std::string& where, std::uint64_t& size);
-/// Returns io_error with the text of errno: "cannot read the model file: ...".
+/// Returns io_error, or out_of_memory, with the text of errno: "cannot read the model file: ...".
 Error system_error(const char* doing, const char* what);
 /// Returns truncated: the file was longer at opening.
 Error ended(std::uint64_t at);

@@ -1,12 +1,24 @@
 // Every source of files that this build has.
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <filesystem>
+#include <string_view>
 
 #include "native/source_reads.h"
+#include "native/sources/regular_file.h"
 
 namespace qsf::test {
 namespace {
+
+TEST(SystemError, NamesMemoryThatIsRefused) {
+  errno = ENOMEM;
+  EXPECT_EQ(system_error("cannot map", "the model file").code, ErrorCode::out_of_memory);
+  errno = EIO;
+  const Error error = system_error("cannot read", "the model file");
+  EXPECT_EQ(error.code, ErrorCode::io_error);
+  EXPECT_EQ(std::string_view(error.sentence).find("cannot read the model file: "), 0u) << error.sentence;
+}
 
 // At awkward places and in several pieces.
 TEST(FileSource, EveryKindReadsTheSame) {

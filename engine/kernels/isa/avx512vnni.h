@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/vector/zmm.h"
-// uses it
+// after the vectors that it uses
 #include "kernels/vector/lookups.h"
 
 namespace qsf {
