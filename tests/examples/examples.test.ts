@@ -278,13 +278,16 @@ describe('in the thread of a shared worker and of a service worker', () => {
 
   it('of WebKit', async () => {
     const webkit = await WebKit.launch();
-    const look = `const done = arguments[0], story = document.querySelector('#story');
-      (function look() { story.title ? done([story.textContent, story.title]) : setTimeout(look, 50); })();`;
+    const look = async () => {
+      const story = document.querySelector<HTMLElement>('#story')!;
+      while (story.title === '') await new Promise((resolve) => setTimeout(resolve, 50));
+      return [story.textContent, story.title];
+    };
     try {
       for (const kind of ['shared', 'service']) {
         const asked = new URLSearchParams({ model: await modelAddress(), kind });
         await webkit.goto(`${address}?${asked.toString()}`);
-        expect(await webkit.executeAsync(look, []), kind).toEqual([story, '1 threads']);
+        expect(await webkit.run(look, undefined), kind).toEqual([story, '1 threads']);
       }
     } finally {
       await webkit.close();
