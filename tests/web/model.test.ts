@@ -114,13 +114,20 @@ describe('load()', () => {
     expect(instance.calls).toContain('preload');
   });
 
+  /** Returns a promise that is rejected, and may be long before the model awaits it. */
+  function noAnswer(): Promise<void> {
+    const refused: Promise<void> = Promise.reject(new QSFError('network_error', 'No answer.'));
+    refused.catch(() => undefined);
+    return refused;
+  }
+
   it('fails when what is to be kept cannot be', async () => {
-    source.keeping = Promise.reject(new QSFError('network_error', 'No answer.'));
+    source.keeping = noAnswer();
     await expect(create().load()).rejects.toMatchObject({ code: 'network_error', message: 'No answer.' });
   });
 
   it('in the background is over when the plan stands', async () => {
-    source.keeping = Promise.reject(new QSFError('network_error', 'No answer.'));
+    source.keeping = noAnswer();
     const model = create({ background: true });
     await model.load();
     expect(source.calls).toContain('keep');
