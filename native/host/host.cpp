@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "native/host/draft.h"
 #include "native/host/speed.h"
+#include "native/sources/address.h"
 #include "native/sources/clock.h"
 #include "qsf/base/budget.h"
 #include "qsf/base/try.h"
@@ -17,6 +20,15 @@ namespace {
 
 constexpr std::uint32_t kUsualSlots = 3;  // the plan's choice
 constexpr std::uint32_t kDeepest = 9;
+
+/// Returns the error of a model. One of a file's contents names the address, if that is where the file is.
+Error with_address(const Error& error, const std::string& where) {
+  const bool of_contents = error.code >= ErrorCode::bad_magic && error.code <= ErrorCode::truncated;
+  if (!of_contents || !is_url(where)) return error;
+  const std::string address = without_secrets(where);
+  if (std::string_view(error.sentence).find(address) != std::string_view::npos) return error;
+  return make_error(error.code, "{} ({:.200})", error.sentence, address);
+}
 
 }  // namespace
 
@@ -77,8 +89,9 @@ Result<std::unique_ptr<Host>> Host::open(const FoundModel& found, const HostOpti
                                          const std::atomic<bool>& cancel) {
   bool planned = false;
   Result<std::unique_ptr<Host>> host = try_open(found, options, cancel, planned);
-  if (host || planned || host.error().code != ErrorCode::budget_too_small) return host;
-  return find_budget(found, options, cancel);
+  if (host) return host;
+  if (!planned && host.error().code == ErrorCode::budget_too_small) return find_budget(found, options, cancel);
+  return with_address(host.error(), found.where);
 }
 
 /// Returns the refusal of a budget without room for the tables that a plan needs. It names a budget that would do,

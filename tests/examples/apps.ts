@@ -133,6 +133,14 @@ export class App {
     return stdout + stderr;
   }
 
+  /** Runs a module in Node, next to the example's; gives what it wrote. */
+  async node(code: string, ...args: string[]): Promise<string> {
+    const path = join(this.folder, 'tried.mjs');
+    writeFileSync(path, code);
+    const { stdout } = await run(process.execPath, [path, ...args], { cwd: this.folder, env });
+    return stdout;
+  }
+
   /** Starts a script of the example's that serves at a port; gives the port. */
   async serve(name: string, option: string, ...args: string[]): Promise<number> {
     const port = await freePort();

@@ -299,6 +299,15 @@ it("in Node, from a path and from an address, and by OpenAI's calls", async () =
   const app = await App.install('node');
   expect(await app.script('start', demoModel)).toBe(story);
   expect(await app.script('openai', demoModel)).toBe(story);
+  // The warning of a context above the model's own comes before the model is open.
+  const warned = `import { QSF } from 'qsf';
+    for (let i = 0; i < 8; i++) {
+      let n = 0;
+      const llm = await QSF.load(process.argv[2], { maxSeqLen: 600, memory: 8 << 20, onWarning: () => n++ });
+      process.stdout.write(String(n));
+      await llm.close();
+    }`;
+  expect(await app.node(warned, demoModel)).toBe('11111111');
   const address = await serveFolder(join(demoModel, '..'), 'shared');
   expect(await app.script('start', `${address}/stories-8bit.qsf`)).toBe(story);
   stopServers();

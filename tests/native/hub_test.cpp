@@ -362,6 +362,7 @@ TEST_F(Hub, RefusalsAreExplained) {
   const HostRun ran = run_host("hf:a/b/pointer.gguf", host_options());
   EXPECT_EQ(ran.code, ErrorCode::bad_magic);
   EXPECT_NE(ran.sentence.find("Git LFS"), std::string::npos) << ran.sentence;
+  EXPECT_NE(ran.sentence.find("/a/b/resolve/main/pointer.gguf"), std::string::npos) << ran.sentence;
   add("empty/README.md", bytes_of("x"));
   files_.erase("m.gguf");
   files_.erase("pointer.gguf");

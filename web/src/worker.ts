@@ -24,10 +24,12 @@ function engineWorker(isAlone: boolean): EngineWorker {
   return {
     load: async (request, onProgress, onWarning) => {
       if (isAlone) await beforeOthers();
-      const listeners = { progress: onProgress, warning: onWarning };
+      const warned: unknown[] = [];
+      const listeners = { progress: onProgress, warning: (sentence: string) => void warned.push(onWarning(sentence)) };
       const suited = isAlone ? request : inThread(request);
       model = await Model.create(suited, listeners, { engine: startModule, maker: startMaker });
       await model.load();
+      await Promise.all(warned); // they come by another port than the answer
       return model.isKept;
     },
     start: (call, request) => opened().start(call, request),
