@@ -19,7 +19,7 @@ constexpr std::uint32_t kWidestResident = 128;      // and if everything is resi
 /// A set of reductions. The sets are tried in order, once the context is at its least.
 struct Reduction {
   std::uint32_t embedding_rows;
-  std::uint32_t chunk;
+  std::uint32_t chunk;  // at least PlanInput::columns; 0: one column, whatever these are
   std::uint32_t ring_slots;
 };
 constexpr std::array kReductions{
@@ -27,6 +27,7 @@ constexpr std::array kReductions{
     Reduction{0, 32, 3},   // no cache of embedding rows
     Reduction{0, 8, 2},    // narrower prefill, plain double buffering
     Reduction{0, 1, 1},    // no prefetch
+    Reduction{0, 0, 1},    // no column for each sequence
 };
 
 /// The types that a plan chooses without a wish, in the order of their measured loss, and of their bits if losses are
@@ -118,7 +119,7 @@ Plan begin(const PlanInput& in, const Weights& w, KvType kv, const Reduction& re
   Plan p;
   p.kv = kv;
   p.embedding_rows = in.keeps_rows ? reduction.embedding_rows : 0;
-  p.chunk = in.chunk != 0 ? in.chunk : std::max(reduction.chunk, in.columns);
+  p.chunk = in.chunk != 0 ? in.chunk : reduction.chunk != 0 ? std::max(reduction.chunk, in.columns) : 1;
   p.ring_slots = in.ring_slots != 0 ? in.ring_slots : reduction.ring_slots;
   p.slot_bytes = w.largest;
   return p;
@@ -440,7 +441,7 @@ Result<Plan> make_plan(const PlanInput& in, std::span<bool> pinned) {
   contexts.usual = usual_context(in, kv, std::min(w.all(), in.budget.bytes()), contexts.least, contexts.most);
 
   for (const Reduction& reduction : kReductions) {
-    const std::uint32_t floor = &reduction == &kReductions.back() ? contexts.last : contexts.least;
+    const std::uint32_t floor = reduction.ring_slots == 1 ? contexts.last : contexts.least;
     const std::uint32_t wish = &reduction == &kReductions.front() ? contexts.usual : contexts.least;
     const std::optional<Plan> found = longest(in, begin(in, w, kv, reduction), floor, wish);
     if (!found) continue;

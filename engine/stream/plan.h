@@ -88,7 +88,7 @@ struct PlanInput {
   KvType finest_kv = KvType::f16;   // with enough room; no coarser than the weights
   std::uint32_t model_seq_len = 0;  // the context length that the model was made for
   std::uint32_t sequences = 1;      // sequences that may share a pass
-  std::uint32_t columns = 1;        // of a pass, at least, at most 32: one for each sequence, and one for its guess
+  std::uint32_t columns = 1;        // of a pass if they fit, at most 32: one for each sequence, and one for its guess
   // Wishes. 0 (kv: -1) leaves the choice to the plan; any other value is kept, or the plan is refused.
   std::uint32_t max_seq_len = 0;
   std::uint32_t chunk = 0;
