@@ -59,20 +59,18 @@ constexpr std::array<std::string_view, 4> kCopies{
     "nextn.shared_head_head.weight",
 };
 
-/// Returns the prefix of `name` that is not the text's, up to its first point after "model."; empty if it is the
-/// text's.
-std::string_view other_part(std::string_view name) {
-  constexpr std::string_view kModel = "model.";
-  const std::size_t skipped = name.starts_with(kModel) ? kModel.size() : 0;
-  const std::string_view rest = name.substr(skipped);
-  if (!std::ranges::any_of(kOtherParts, [&](std::string_view part) { return rest.starts_with(part); })) return {};
-  return name.substr(0, skipped + std::min(rest.find('.'), rest.size()));
-}
-
 /// Returns a name without "model." in front.
 std::string_view bare(std::string_view name) {
   constexpr std::string_view kModel = "model.";
   return name.substr(name.starts_with(kModel) ? kModel.size() : 0);
+}
+
+/// Returns the prefix of `name` that is not the text's, up to its first point after "model."; empty if it is the
+/// text's.
+std::string_view other_part(std::string_view name) {
+  const std::string_view rest = bare(name);
+  if (!std::ranges::any_of(kOtherParts, [&](std::string_view part) { return rest.starts_with(part); })) return {};
+  return name.substr(0, name.size() - rest.size() + std::min(rest.find('.'), rest.size()));
 }
 
 /// Returns the last layer of the text whose weights and biases have the names of those of the layer that stands apart.
