@@ -39,6 +39,15 @@ it('answers calls, has one model for each load(), and ends', async () => {
   for (const host of hosts) host.end();
 });
 
+it('is taken although the thread could start a worker', async () => {
+  const start = vi.fn();
+  vi.stubGlobal('Worker', start);
+  const { remote, end } = await ownWorker(undefined);
+  await remote.close();
+  end();
+  expect(start).not.toHaveBeenCalled();
+});
+
 it('refuses threads, which need further workers', async () => {
   await expect(QSF.load('https://page.test/m.qsf', { threads: 2 })).rejects.toMatchObject({
     ...{ name: 'QSFError', code: 'unsupported_host' },

@@ -43,13 +43,14 @@ export function ownFile(name: string, address: string | URL): string {
 const base = () => globalThis.document?.baseURI ?? globalThis.location.href;
 
 /**
- * Starts the worker from `given` or from the package's location. Resolves once it listens; rejects with
- * unsupported_host.
+ * Starts the worker from `given` or from the package's location, or takes the engine that this thread offers. Resolves once
+ * it listens; rejects with unsupported_host.
  */
 export async function startWorker(given: string | undefined): Promise<Worker> {
+  // An engine in this thread comes first, since a shared worker of Firefox may wait in new Worker() for ever.
+  const inThread = engineInThread();
+  if (inThread) return inThread;
   if (!('Worker' in globalThis)) {
-    const inThread = engineInThread();
-    if (inThread) return inThread;
     const advice = "import 'qsf/worker' there too, so that the engine runs in the same thread";
     throw new QSFError(
       'unsupported_host',
