@@ -20,7 +20,7 @@ constexpr const char* kTensor = "tensor";
 constexpr const char* kType = "type";
 constexpr const char* kLoss = "loss";
 
-constexpr KeyForm kSectionForm{{0, kSection, 0, kMaxLayers + 1, "a section of the file"}};
+constexpr KeyForm kSectionForm{{0, kSection, 0, kMaxLayers + 1}};
 
 }  // namespace
 

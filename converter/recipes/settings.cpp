@@ -225,7 +225,7 @@ Setting model_setting(std::string_view name, double number) {
 }
 
 const KeyForm& layers_form() {
-  static constexpr KeyForm kForm{{0, "layers", 0, kMaxLayers, "how many layers"}};
+  static constexpr KeyForm kForm{{0, "layers", 0, kMaxLayers}};
   return kForm;
 }
 

@@ -77,6 +77,18 @@ TEST(FormatDocument, TheWorkedExampleIsWhatTheWriterMakes) {
   EXPECT_TRUE(open_file(is));
 }
 
+/// The keys with their meanings, which the engine has no use for.
+struct Documented {
+  LayerKey key;
+  std::string_view meaning;
+};
+constexpr Documented kDocumented[] = {
+#define QSF_LAYER_KEY(number, type, name, least, most, meaning) {{number, #name, least, most}, meaning},
+#define QSF_MODEL_KEY(number, type, name, least, most, meaning) {{number, #name, least, most}, meaning},
+#include "qsf/file/layers.def"
+};
+static_assert(std::size(kDocumented) == kLayerKeys.size() + kModelKeys.size());
+
 /// A table row of the document that begins so.
 void expect_row(const std::string& document, const std::string& begin) {
   EXPECT_NE(document.find("\n| " + begin), std::string::npos) << begin;
@@ -96,18 +108,14 @@ TEST(FormatDocument, ListsEveryTypeRoleAndTag) {
     expect_row(document, std::to_string(static_cast<unsigned>(rule.role)) + " | `" + std::string(role_name(rule.role)) +
                              "` | " + place + " | " + (rule.matrix ? "matrix" : "vector") + " |");
   }
-  const auto keys = [&](const auto& lines) {
-    for (const LayerKey& key : lines) {
-      char range[80];
-      std::snprintf(range, sizeof range, "%.0f | %.0f | ", key.least, key.most);
-      const std::string name = std::to_string(key.number) + " | `" + std::string(key.name) + "` | ";
-      EXPECT_TRUE(document.find("\n| " + name + "u32 | " + range + std::string(key.meaning)) != std::string::npos ||
-                  document.find("\n| " + name + "f32 | " + range + std::string(key.meaning)) != std::string::npos)
-          << name << range << key.meaning;
-    }
-  };
-  keys(kLayerKeys);
-  keys(kModelKeys);
+  for (const auto& [key, meaning] : kDocumented) {
+    char range[80];
+    std::snprintf(range, sizeof range, "%.0f | %.0f | ", key.least, key.most);
+    const std::string name = std::to_string(key.number) + " | `" + std::string(key.name) + "` | ";
+    EXPECT_TRUE(document.find("\n| " + name + "u32 | " + range + std::string(meaning)) != std::string::npos ||
+                document.find("\n| " + name + "f32 | " + range + std::string(meaning)) != std::string::npos)
+        << name << range << meaning;
+  }
   for (const std::uint32_t tag : kKnownTags) expect_row(document, "`" + std::string(TagName(tag).text) + "` |");
   for (const std::string_view key : {kMetaNormEpsilon, kMetaWindow, kMetaEndTokens, kMetaArchitecture, kMetaName}) {
     expect_row(document, "`" + std::string(key) + "` |");

@@ -154,18 +154,17 @@ struct LayerKey {
   std::uint16_t number;
   std::string_view name;
   double least, most;
-  std::string_view meaning;
 };
 inline constexpr std::array kLayerKeys{
-#define QSF_LAYER_KEY(number, type, name, least, most, meaning) LayerKey{number, #name, least, most, meaning},
+#define QSF_LAYER_KEY(number, type, name, least, most, meaning) LayerKey{number, #name, least, most},
 #include "qsf/file/layers.def"
 };
 inline constexpr std::array kModelKeys{
-#define QSF_MODEL_KEY(number, type, name, least, most, meaning) LayerKey{number, #name, least, most, meaning},
+#define QSF_MODEL_KEY(number, type, name, least, most, meaning) LayerKey{number, #name, least, most},
 #include "qsf/file/layers.def"
 };
 inline constexpr std::array kSizes{
-#define QSF_SIZE(name, least, most, meaning) LayerKey{0, #name, least, most, meaning},
+#define QSF_SIZE(name, least, most, meaning) LayerKey{0, #name, least, most},
 #include "qsf/file/layers.def"
 };
 
