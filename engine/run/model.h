@@ -75,7 +75,7 @@ struct Model : Planned {
   std::uint64_t weight_bytes = 0;
   double pass_work = 0;          // Session::pass_work(), without guesses
   double column_work = 0;        // of a guessed token's column in a pass
-  float guess_cost = 0;          // of a guess over pass_work: Guesser::begin()
+  GuessCost guess_cost;          // in parts of pass_work
   std::uint32_t n_segments = 0;  // that passes use, and of those that stay
   std::uint32_t n_pinned = 0;
   Error warning;                        // about the plan; an empty sentence: none
@@ -103,9 +103,10 @@ struct Model : Planned {
            : options.guess_by_head ? GuessSource::head
                                    : options.guess_source;
   }
-  /// Sets guess_cost by the work of the model that guesses; guesses without work are free.
+  /// Sets guess_cost by the work of the model that guesses. A state is computed again after a right guess.
   void set_guess_work(double work) {
-    guess_cost = work == 0 ? 0 : static_cast<float>((work + column_work) / pass_work);
+    guess_cost.each = static_cast<float>((work + column_work) / pass_work);
+    guess_cost.right = memory.has_states() ? static_cast<float>(column_work / pass_work) : 0;
   }
   std::uint64_t text_bytes(const OpenOptions& opened, std::uint32_t max_seq_len) const;
   /// Returns the ways to make room for more tokens, as part of a sentence.

@@ -344,7 +344,8 @@ void Opening::weigh_guesses() {
   const double of_pass = m.plan.bytes_computed - own;
   m.pass_work = of_pass + kReadWork * (m.plan.bytes_read - read);
   m.column_work = kColumnWork * of_pass;
-  if (m.guess_source() != GuessSource::text) m.set_guess_work(computed + kReadWork * read);
+  const GuessSource source = m.guess_source();
+  if (source != GuessSource::host) m.set_guess_work(source == GuessSource::text ? 0 : computed + kReadWork * read);
 }
 
 /// Checks that the model has something to evict, and that the policy is exact for it.

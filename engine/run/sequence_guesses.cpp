@@ -82,14 +82,14 @@ void Sequence::keep_hidden(std::uint32_t column) {
 
 /// Writes guesses after the known tokens, and returns their number.
 std::uint32_t Sequence::guess(std::uint32_t most) {
-  const std::span<std::uint32_t> out = room_.subspan(n_tokens_, most);
+  const std::span<std::uint32_t> room = room_.first(n_tokens_ + most);
   std::uint32_t n = 0;
   if (expected_ != nullptr) {
     const std::uint32_t end = std::min({expected_->n, most, kMostGuesses});
-    for (; n < end && expected_->ids[n] < vocab_size_; ++n) out[n] = expected_->ids[n];
+    for (; n < end && expected_->ids[n] < vocab_size_; ++n) room[n_tokens_ + n] = expected_->ids[n];
   }
   expects_ = n != 0;
-  return expects_ ? n : guesser_.guess(tokens(), out);
+  return expects_ ? n : guesser_.guess(room, n_tokens_);
 }
 
 }  // namespace qsf

@@ -185,7 +185,11 @@ std::uint32_t Session::guesses_wanted(std::uint32_t sequence) const {
   return impl_->at(sequence).guesses_wanted(GuessSource::host);
 }
 
-void Session::set_guess_work(double work) { impl_->model.set_guess_work(work); }
+void Session::set_guess_work(double work) {
+  Model& model = impl_->model;
+  model.set_guess_work(work);
+  if (work == 0) model.guess_cost = {};
+}
 
 double Session::pass_work() const { return impl_->model.pass_work; }
 

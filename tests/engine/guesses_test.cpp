@@ -103,7 +103,7 @@ TEST(Guesses, AreForgottenAtEveryEnd) {
   for (const Named& variant : memories()) {
     const SmallFile file = small_file(variant.options);
     const auto ids = repeating(40);
-    for (std::size_t stop = 1; stop < 30; ++stop) {
+    for (std::size_t stop = 1; stop < 16; ++stop) {
       for (const Way way : {Way::stopped, Way::ended, Way::rewound, Way::saved}) {
         std::array<Generation, 2> after;
         for (const bool guesses : {false, true}) {
