@@ -152,11 +152,16 @@ template <Grid kGrid>
 void unpack_grid_levels(const std::byte* tile, const TileShape& shape, std::size_t group, std::byte* levels) {
   const std::size_t end = std::min(group + kUnpacked, std::size_t{shape.groups});
   if constexpr (kLooksUp<Bits>) {
+    const auto put = [&](auto i) __attribute__((always_inline)) {
+      put_eight<kGrid>(grid_eight<kGrid>(4 * group + i, bytes_of(tile)), levels);
+      levels += 2 * kTileLoad;
+    };
     for (; group < end; ++group) {
-      unroll<4>([&](auto i) __attribute__((always_inline)) {
-        put_eight<kGrid>(grid_eight<kGrid>(4 * group + i, bytes_of(tile)), levels);
-        levels += 2 * kTileLoad;
-      });
+      if constexpr (kParts == 4) {  // whose code would be four times as large, and no faster
+        for (std::size_t i = 0; i < 4; ++i) put(i);
+      } else {
+        unroll<4>(put);
+      }
     }
   } else {
     for (std::size_t g = 4 * group; g < 4 * end; ++g, levels += 2 * kTileLoad) {

@@ -61,3 +61,4 @@ QSF_INLINE bool any_true(Part part) {
 }  // namespace qsf
 
 #include "kernels/vector/half.h"
+#include "kernels/vector/lookups128.h"
