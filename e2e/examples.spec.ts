@@ -27,6 +27,10 @@ test.afterAll(async () => {
 
 test('every example does what it says', async ({ page }) => {
   await page.goto(`${demo.address}examples.html`);
+  await page.setViewportSize({ width: 390, height: 844 });
+  for (const name of ['Chat and stories', 'Ask your own files'])
+    await expect(page.getByRole('link', { name }).filter({ visible: true })).toHaveCount(1);
+  await expect(page.getByRole('log').filter({ visible: true })).toHaveCount(0);
   const titles = await page.locator('.example h2').allTextContents();
   expect(titles.sort()).toEqual(Object.keys(SAID).sort());
   for (const [title, said] of Object.entries(SAID)) {
