@@ -93,6 +93,9 @@ test('an address that does not answer can be stopped, and tried again', async ({
     await openAt(page, `${demo.address}favicon.svg`);
     await expect(notice).toContainText('This is no model file', patience);
     await expect(notice.getByRole('button')).toBeHidden();
+    // Nothing is drawn of a model that is not open, and no room is kept for it.
+    for (const part of ['#map-title', '#figures']) await expect(page.locator(part)).toBeHidden();
+    await expect(page.locator('#timeline')).toHaveCSS('min-height', '0px');
     await openAt(page, `${demo.address}none.qsf`);
     await expect(notice).toContainText('The model could not be fetched', patience);
     await expect(notice.getByRole('button')).toBeHidden();

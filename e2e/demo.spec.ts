@@ -115,6 +115,7 @@ test('a budget that is too small is refused with a way on', async ({ page }) => 
   await notice.getByRole('button', { name: 'Use the smallest that works' }).click();
   await planned(page);
   await expect(notice).toBeHidden();
+  await expect(page.locator('#map-title')).toBeVisible();
   await setOption(page, 'Length', '30');
   expect((await writeStory(page)).length).toBeGreaterThan(60);
 });

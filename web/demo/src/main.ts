@@ -173,6 +173,7 @@ function showSource(): void {
 }
 
 function drawPlan(stats: Stats): void {
+  side.classList.remove('is-empty');
   drawMap(bar, map, stats);
   drawStrip(strip, stats);
   drawFigures(stats);
@@ -186,6 +187,7 @@ function drawPlan(stats: Stats): void {
 
 function clearPlan(words: string): void {
   for (const drawn of [bar, map, strip]) drawn.replaceChildren();
+  side.classList.add('is-empty');
   clearWork('Nothing is open.');
   hideOpening();
   status.textContent = words;
