@@ -108,9 +108,11 @@ test('a conversation is answered, branched, retried, edited, stopped, and there 
 
   await answers(page).first().getByRole('button', { name: 'Branch' }).click();
   await expect(questions(page)).toHaveText(['Tell me of a king.']);
+  await expect(page.locator('#chat-note')).toHaveText('This is a copy.');
   await page.getByRole('button', { name: 'History' }).click();
   await page.getByRole('listitem').filter({ hasText: '2 messages' }).getByRole('button').first().click();
   await expect(questions(page)).toHaveText(['Tell me of a king.', 'And of a fox.']);
+  await expect(page.locator('#chat-note')).toBeEmpty();
 
   await answers(page).last().getByRole('button', { name: 'Retry' }).click();
   await expect(questions(page)).toHaveText(['Tell me of a king.', 'And of a fox.']);
@@ -406,6 +408,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
     await page.setViewportSize({ width: 320, height: 640 });
     await visit(page, 12);
     await expectClean('before');
+    for (const idea of await page.locator('.welcome button').all()) await expect(idea).toBeInViewport({ ratio: 1 });
     await ask(page, 'Tell me of a king.');
     for (const part of [answers(page).last().locator('.prose'), message(page), send(page)])
       await expect(part).toBeInViewport({ ratio: 1 });

@@ -176,6 +176,7 @@ test('a chat model answers from the passages, and nothing of a file becomes an e
   await expect(answer.locator('.prose')).not.toBeEmpty(patience);
   await page.keyboard.press('Escape');
   await expect(page.locator('#ask-button')).toHaveText('Ask', patience);
+  await expect(page.locator('#ask-note'), 'the answer says that it was stopped').toBeEmpty();
 
   // A model that scores nothing is no reranker, and one without a template answers nothing.
   await page.locator('#choose-reranker').click();

@@ -271,6 +271,7 @@ export class ChatMode {
     const next = messages.findIndex(({ role }, at) => at > i && role === 'user');
     await this.#change(newId(), this.#conversation.fork(next < 0 ? messages.length : next).toJSON());
     this.#keep();
+    note.textContent = 'This is a copy.';
   }
 
   #userView(place: number, text: string): HTMLElement {
@@ -312,7 +313,7 @@ export class ChatMode {
     this.#last = undefined;
     // Those that are removed are not laid out meanwhile.
     for (const view of transcript.children) view.classList.add(OLD);
-    heading.textContent = titleOfChat(this.#data()) || 'A new conversation';
+    heading.textContent = titleOfChat(this.#data()) || 'New conversation';
     const turns = turnsOf([...dropped, ...messages.filter(({ role }) => role !== 'system')]);
     // A message may become higher or lower after its slice, so that only a reader who scrolls leaves the end.
     let stays = true;
@@ -401,6 +402,7 @@ export class ChatMode {
     this.#time = time;
     this.#take(data);
     this.#draw();
+    note.textContent = '';
     field.focus();
   }
 
@@ -419,7 +421,7 @@ export class ChatMode {
     if ((timeOfChat(this.#id) ?? this.#time) !== this.#time) this.#id = newId();
     const data = this.#data();
     const title = titleOfChat(data);
-    heading.textContent = title || 'A new conversation';
+    heading.textContent = title || 'New conversation';
     if (title === '') {
       removeChat(this.#id);
       return;

@@ -9,7 +9,7 @@ import * as format from './format.js';
 const KINDS = [
   { name: 'pinned', label: 'Weights kept', what: 'always in memory' },
   { name: 'ring', label: 'Weights streamed', what: 'a ring of slots' },
-  { name: 'kv', label: 'KV cache', what: 'the story so far' },
+  { name: 'kv', label: 'KV cache', what: 'the text so far' },
   { name: 'scratch', label: 'Scratch', what: 'activations, scores, logits' },
   { name: 'fixed', label: 'Tables', what: 'vocabulary, segments, session' },
   { name: 'host', label: 'Stack and data', what: 'outside the arena' },

@@ -49,9 +49,12 @@ function drawLine(perToken: number | undefined): void {
   const x = (i: number) => (i * WIDTH) / (line.length - 1);
   const y = (speed: number) => LINE_HEIGHT - 2 - (speed / most) * (LINE_HEIGHT - 4);
   const points = line.map((speed, i) => `${x(i).toFixed(1)},${y(speed).toFixed(1)}`).join(' ');
-  const image = drawing(LINE_HEIGHT, 'Tokens per second while the story was written', [
-    draw('polyline', { class: 'speed-line', points, 'vector-effect': 'non-scaling-stroke' }),
-  ]);
+  const image =
+    now === undefined
+      ? make('p', { class: 'drawing small none' }, 'The speed is drawn here while a text is written.')
+      : drawing(LINE_HEIGHT, 'Tokens per second while the text was written', [
+          draw('polyline', { class: 'speed-line', points, 'vector-effect': 'non-scaling-stroke' }),
+        ]);
   lineBox.replaceChildren(
     make(
       'dl',

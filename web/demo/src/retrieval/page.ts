@@ -115,7 +115,8 @@ async function ask(question: string): Promise<void> {
     asking = undefined;
     button.textContent = 'Ask';
     answer.setAttribute('aria-busy', 'false');
-    if (signal.aborted) note.textContent = 'Stopped.';
+    // An answer says it itself.
+    if (signal.aborted && answer.childElementCount === 0) note.textContent = 'Stopped.';
   }
 }
 
