@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/* global document, navigator, requestAnimationFrame */
+/* global document, getComputedStyle, navigator, requestAnimationFrame */
 // Takes pictures of the states of the demo in four sizes of window, light and dark, into build/screenshots: one sheet for
 // each state. Words after the command choose the parts: story, chat, history, retrieval, documents, offline. The pictures
 // are for looking at a change, and are not committed. Needs the WebAssembly modules, qsf-convert and Chromium.
@@ -83,9 +83,17 @@ const jsonFile = (data) => ({
 
 const seen = [];
 
-/** Takes the pictures of a state. With `whole`, the windows are as high as their pages. */
+/** Lays out what is out of view too, which a picture of a whole page shows. */
+function showAll() {
+  for (const element of document.querySelectorAll('*')) {
+    if (getComputedStyle(element).contentVisibility === 'auto') element.style.contentVisibility = 'visible';
+  }
+}
+
+/** Takes the pictures of a state. With `whole`, they have the whole height of their pages. */
 async function look(page, name, { whole = false } = {}) {
   const pictures = [];
+  if (whole) await page.evaluate(showAll);
   for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme });
     for (const [width, height] of sizes) {
