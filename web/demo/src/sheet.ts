@@ -1,6 +1,7 @@
 // Dialogs over the page. They close by their button, by Escape and by a click outside.
 
 import { hideNotice } from './notice.js';
+import { nextTask } from './slices.js';
 
 export function setUpSheet(sheet: HTMLDialogElement): void {
   sheet.querySelector('[data-close]')?.addEventListener('click', () => sheet.close());
@@ -13,6 +14,9 @@ export function setUpSheet(sheet: HTMLDialogElement): void {
   });
 }
 
+/** Opens a dialog, in a task after that of the click which asks for it. */
 export function openSheet(sheet: HTMLDialogElement): void {
-  if (!sheet.open) sheet.showModal();
+  void nextTask().then(() => {
+    if (!sheet.open) sheet.showModal();
+  });
 }
