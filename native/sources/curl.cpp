@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "system/memory.h"
+
 namespace qsf {
 namespace {
 
@@ -31,6 +33,7 @@ Loaded load() {
     loaded.error = make_error(ErrorCode::unsupported_host, "reading from a URL needs libcurl.so.4, which is not here");
     return loaded;
   }
+  drop_code_pages();  // relocating some thirty libraries reads 6 MB of them
   Curl& c = loaded.curl;
   decltype(&::curl_global_init) global_init = nullptr;
   const bool complete =
@@ -49,6 +52,7 @@ Loaded load() {
   } else if (global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
     loaded.error = make_error(ErrorCode::unsupported_host, "libcurl could not be initialized");
   }
+  drop_code_pages();
   return loaded;
 }
 

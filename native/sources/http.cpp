@@ -8,7 +8,6 @@
 #include "native/sources/http_transfer.h"
 #include "native/sources/source.h"
 #include "qsf/base/try.h"
-#include "system/memory.h"
 
 namespace qsf {
 namespace {
@@ -143,7 +142,6 @@ Result<void*> open(const std::string& where, const SourceOptions& options, std::
     server.headers = curl->slist_append(nullptr, ("If-Range: " + value).c_str());
   }
   size = http->size = answer.total;
-  drop_code_pages();  // libcurl and its libraries touch megabytes at their start that are not needed again
   return static_cast<void*>(http.release());
 }
 

@@ -6,6 +6,7 @@
 
 #include "native/sources/address.h"
 #include "native/sources/refused_memory.h"
+#include "system/memory.h"
 
 namespace qsf {
 namespace {
@@ -14,6 +15,9 @@ using std::chrono::milliseconds;
 
 constexpr std::uint64_t kMaxErrorPage = 64u << 10;  // read to keep the connection; a longer one is cut off
 constexpr std::uint64_t kMaxBytes = 4u << 20;       // of one transfer; a single request may be larger
+/// CURLINFO_CAINFO and CURLINFO_CAPATH, which headers before 7.84 do not have and such libraries refuse.
+constexpr auto kAuthoritiesFile = static_cast<CURLINFO>(CURLINFO_STRING + 61);
+constexpr auto kAuthoritiesFolder = static_cast<CURLINFO>(CURLINFO_STRING + 62);
 
 bool worth_retrying(CURLcode code) {
   constexpr CURLcode kFinal[] = {
@@ -42,6 +46,11 @@ bool HttpTransfer::open(HttpShared& server) {
   easy_ = c.easy_init();
   if (easy_ == nullptr) return false;
   const SourceOptions& options = server.options;
+  const char *file = nullptr, *folder = nullptr;
+  if (c.easy_getinfo(easy_, kAuthoritiesFile, &file) == CURLE_OK && file != nullptr &&
+      c.easy_getinfo(easy_, kAuthoritiesFolder, &folder) == CURLE_OK && folder != nullptr) {
+    server.authorities = file;
+  }
   const long next = CURLPROTO_HTTPS | (is_https(server.url) && !options.leave_https ? 0 : CURLPROTO_HTTP);
   const auto set = [&](CURLoption option, auto value) { return c.easy_setopt(easy_, option, value) == CURLE_OK; };
   return set(CURLOPT_URL, server.url.c_str()) && set(CURLOPT_ERRORBUFFER, &message_[0]) &&
@@ -53,6 +62,15 @@ bool HttpTransfer::open(HttpShared& server) {
          set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options.connect.count())) &&
          set(CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(options.least_rate)) &&
          set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(options.stall.count())) && set(CURLOPT_USERAGENT, "qsf");
+}
+
+/// Sets the certificate authorities of the next attempt. A file is read as a whole, which takes 1 MB for each
+/// connection unless there is no folder; of a folder the one that the server needs is read.
+void HttpTransfer::take_authorities() {
+  if (server_->authorities.empty()) return;
+  const Curl& c = *server_->curl;
+  c.easy_setopt(easy_, CURLOPT_CAINFO, server_->by_file ? server_->authorities.c_str() : nullptr);
+  if (server_->by_file) c.easy_setopt(easy_, CURLOPT_CAPATH, nullptr);
 }
 
 /// Sets the address of the next attempt. A token goes to the origin of the first address only: curl sends none to
@@ -102,6 +120,7 @@ void HttpTransfer::attempt() {
                 static_cast<unsigned long long>(offset_ + left_ - 1));
   c.easy_setopt(easy_, CURLOPT_RANGE, range);
   take_address();
+  take_authorities();
   if (server_->headers != nullptr) c.easy_setopt(easy_, CURLOPT_HTTPHEADER, server_->headers);
   answer_ = {};
   judged_ = {};
@@ -195,6 +214,14 @@ Judged HttpTransfer::outcome(CURLcode code) {
 void HttpTransfer::end_attempt(CURLcode code) {
   server_->curl->multi_remove_handle(server_->multi, easy_);
   state_ = State::idle;
+  // A connection, above all of TLS, runs megabytes of code and reads all certificates, which transfers do not need.
+  long connections = 0;
+  server_->curl->easy_getinfo(easy_, CURLINFO_NUM_CONNECTS, &connections);
+  if (connections > 0) drop_code_pages();
+  if (code == CURLE_PEER_FAILED_VERIFICATION && !server_->authorities.empty() && !server_->by_file) {
+    server_->by_file = true;
+    return attempt();
+  }
   Judged judged = outcome(code);
   // The address that a redirection leads to may hold for some minutes. This transfer then takes a redirection of its
   // own, because another transfer's address may expire before it is asked.

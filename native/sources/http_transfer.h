@@ -23,7 +23,9 @@ struct HttpShared {
   const Curl* curl = nullptr;
   CURLM* multi = nullptr;
   curl_slist* headers = nullptr;
-  bool known = false;  // whether there is an identity
+  std::string authorities;  // libcurl's file of all certificate authorities, if it also has a folder of them
+  bool by_file = false;     // whether certificates are checked by that file, since the folder's were not enough
+  bool known = false;       // whether there is an identity
   HttpIdentity identity;
   Completions done;
 
@@ -70,6 +72,7 @@ class HttpTransfer {
  private:
   void attempt();
   void take_address();
+  void take_authorities();
   void judge_once();
   void fill(std::span<const std::byte> bytes);
   void complete_filled();
