@@ -192,12 +192,14 @@ Result<std::vector<Setting>> resolve_all(std::span<const Setting> settings, std:
   return out;
 }
 
+constexpr std::string_view kFloat = "__float__";
+
 /// Writes numbers that are not finite as transformers 5 does, so that what older versions wrote compares as equal.
 void write_infinite(Json& json) {
   if (json.is_structured()) {
     for (Json& element : json) write_infinite(element);
   } else if (json.is_number_float() && !std::isfinite(json.get<double>())) {
-    json = {{"__float__", shown(json)}};
+    json = {{kFloat, shown(json)}};
   }
 }
 
@@ -279,6 +281,17 @@ std::string said_otherwise(const Lookup& lookup, const Expected& expected) {
   write_infinite(found);
   const std::string value = found.dump(-1, ' ', false, Json::error_handler_t::replace);
   return std::ranges::find(expected.values, value) != expected.values.end() ? std::string() : value;
+}
+
+std::string shown_value(const Expected& expected) {
+  std::string value = expected.values.front();
+  const std::string begin = "{\"" + std::string(kFloat) + "\":\"", end = "\"}";
+  for (std::size_t at = 0; (at = value.find(begin, at)) != value.npos;) {
+    const std::size_t word_end = value.find(end, at);
+    if (word_end == value.npos) break;
+    value.erase(word_end, end.size()).erase(at, begin.size());
+  }
+  return value;
 }
 
 Result<double> read_value(const Json& json, const KeyForm& form, std::string_view file, std::string_view key) {

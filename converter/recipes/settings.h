@@ -59,6 +59,9 @@ Lookup lookup_in(const Json& json);
 /// Returns the configuration's value if it is not one of the expected ones, otherwise an empty text.
 std::string said_otherwise(const Lookup& lookup, const Expected& expected);
 
+/// Returns the first value for an error sentence: numbers that are not finite are words, as Python's json writes them.
+std::string shown_value(const Expected& expected);
+
 /// Returns the same settings with numbers only.
 Result<std::vector<Setting>> resolve_layer(std::span<const Setting> settings, const Recipe& recipe, Naming naming,
                                            const Lookup& lookup, std::string_view file);

@@ -93,7 +93,7 @@ Status read_config(const Json& json, const Json& generation, LoadedModel& out) {
   for (const Expected& expected : recipe.expected) {
     if (said_otherwise(lookup, expected).empty()) continue;
     return make_error(ErrorCode::unsupported, "config.json: \"{:.60}\" is not {:.40}, which the recipe {:.60} is for",
-                      expected.key, expected.values.front(), recipe.name);
+                      expected.key, shown_value(expected), recipe.name);
   }
   const bool has_names = !name_of(recipe, out.naming, Role::ffn_up_bias, 0).empty();
   if (mlp_bias && !has_names) return unsupported("a model with", "mlp_bias");
