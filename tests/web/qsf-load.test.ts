@@ -229,7 +229,7 @@ describe('load()', () => {
     expect(FakeWorker.made).toEqual([]);
   });
 
-  it.each([undefined, null, 7, {}, ['a']])('refuses %o as a model', async (source) => {
+  it.each(['', undefined, null, 7, {}, ['a']])('refuses %o as a model', async (source) => {
     await expect(QSF.load(source as unknown as string)).rejects.toMatchObject({
       code: 'bad_argument',
       message: expect.stringContaining(

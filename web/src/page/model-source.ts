@@ -9,13 +9,13 @@ import type { ModelSource } from '../types.js';
 /** Returns an absolute address, the name of a repository, a file, or a copy of bytes for the worker. */
 export async function sourceOf(source: ModelSource, name = 'the model'): Promise<LoadRequest['source']> {
   if (source instanceof Blob) return source;
-  if (typeof source === 'string' || source instanceof URL) return addressOf(source);
+  if (source !== '' && (typeof source === 'string' || source instanceof URL)) return addressOf(source);
   if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return copyOf(present(name, source));
   if (isHandle(source)) return source.kind === 'file' ? fileOf(source) : named(await filesOf(source));
   if (isFiles(source)) return named([...source]);
   const kind = Object.prototype.toString.call(source).slice('[object '.length, -1);
   const advice = INSTEAD[kind];
-  const what = advice === undefined || kind === 'Array' ? kindOf(source) : `a ${kind}`;
+  const what = source === '' ? 'empty' : advice === undefined || kind === 'Array' ? kindOf(source) : `a ${kind}`;
   throw new QSFError(
     'bad_argument',
     `${name} is ${what}; it must be an address, a File or Blob, a list of files, a FileSystemHandle or an ArrayBuffer` +
