@@ -1,8 +1,9 @@
 // A File whose streamed bytes are copied into the browser's own file system, as far as it lets them.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
-import { CopiedBlob, makesCopies } from '../../web/src/sources/copied-blob.js';
+import { CopiedBlob } from '../../web/src/sources/copied-blob.js';
 import { openCopy } from '../../web/src/sources/model-cache.js';
+import { keepsFiles } from '../../web/src/sources/opfs.js';
 import { installFakeOpfs } from './fake-opfs.js';
 import type { FakeFolder } from './fake-opfs.js';
 import { noise, same } from './fake-server.js';
@@ -110,7 +111,7 @@ it('leaves nothing, and removes what an ended worker left, but no copy in use', 
 });
 
 it('is made where there are locks and synchronous files', () => {
-  expect(makesCopies()).toBe(true);
+  expect(keepsFiles()).toBe(true);
   vi.stubGlobal('navigator', {});
-  expect(makesCopies()).toBe(false);
+  expect(keepsFiles()).toBe(false);
 });

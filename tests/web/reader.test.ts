@@ -17,6 +17,7 @@ const bytes = noise(SIZE);
 
 let top: FakeFolder;
 let kept: ModelCache;
+let warnings: string[];
 
 /** The model's file. */
 const file = () => modelFile(top);
@@ -28,6 +29,7 @@ let pace = 10;
 beforeEach(() => {
   installScopeWorker(serveReads);
   pace = 10;
+  warnings = [];
   vi.spyOn(performance, 'now').mockImplementation(() => now);
 });
 afterEach(() => {
@@ -37,7 +39,7 @@ afterEach(() => {
 
 async function open(modes: boolean): Promise<void> {
   top = installFakeOpfs(() => 0, {}, modes);
-  kept = (await openCache(URL_))!;
+  kept = (await openCache(URL_, undefined, (sentence) => warnings.push(sentence)))!;
   file().onRead = () => void (now += pace);
   kept.reset({ url: URL_, validator: '"1"', size: SIZE });
   kept.write(0, bytes);
@@ -66,6 +68,18 @@ describe('the reader', () => {
     expect(file().open).toBe(2);
     await kept.close();
     expect(file().open).toBe(0);
+  });
+
+  it.each([
+    { rate: 7, ms: 10, expected: [expect.stringContaining('at 7 MB/s')] },
+    { rate: 655, ms: 0.1, expected: [] },
+  ])('is begun at $rate MB/s, and says once if that is slow', async ({ ms, expected }) => {
+    await open(true);
+    pace = ms;
+    for (let i = 0; i < 12; i++) await pass();
+    expect(ScopeWorker.made).toHaveLength(1);
+    expect(warnings).toEqual(expected);
+    await kept.close();
   });
 
   it.each([

@@ -4,15 +4,11 @@ import { KiB } from '../constants.js';
 import { BlobSource } from './blob.js';
 import type { ModelCache } from './model-cache.js';
 import { openCopy } from './model-cache.js';
-import { hasSyncAccess } from './opfs.js';
 import { RangeSet } from './ranges.js';
 import type { ReadPiece, SourceStats } from './source.js';
 
 /** Bytes of the smallest piece that is copied. Smaller ones are rows of tokens, which are another piece each time. */
 const LEAST = 4 * KiB;
-
-/** Whether this worker can make copies. */
-export const makesCopies = (): boolean => hasSyncAccess() && 'locks' in navigator;
 
 export class CopiedBlob extends BlobSource {
   /** The ranges that were read once. Ranges that are read again are copied. */
@@ -69,7 +65,7 @@ export class CopiedBlob extends BlobSource {
   }
 
   async #open(): Promise<void> {
-    const copy = await openCopy(this.size);
+    const copy = await openCopy(this.size, this.#warn);
     if (this.#isClosed) await copy?.close();
     else this.#copy = copy;
     if (!copy) this.#refused();
@@ -87,7 +83,7 @@ export class CopiedBlob extends BlobSource {
   }
 
   override rejected(offset: number, size: number): void {
-    if (this.#copy?.verified.covers(offset, size)) this.#copy.drop(offset, size);
+    this.#copy?.drop(offset, size);
   }
 
   override stats(): SourceStats {

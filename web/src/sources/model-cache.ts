@@ -10,7 +10,7 @@ import {
   MODEL_FILE,
   cacheName,
   cacheRoot,
-  hasSyncAccess,
+  keepsFiles,
   lock,
   readWhole,
   syncAccess,
@@ -28,6 +28,8 @@ const FLUSH_BYTES = 8 * 1024 * 1024;
 /** Milliseconds of reading after which its speed is known, and bytes per millisecond that copying hardly exceeds. */
 const ENOUGH = 25;
 const FAST = 2e6;
+/** Bytes per millisecond that a disk's files have at least, once they are in the system's memory. */
+const SLOW = 5e5;
 
 /**
  * Milliseconds between two checks of another tab's progress, and without progress before its bytes are fetched twice.
@@ -65,12 +67,19 @@ export interface ModelCache {
   close(): Promise<void>;
 }
 
+/** Gets a sentence if reading is slow. */
+type Warn = (sentence: string) => void;
+
 /**
  * Returns the cache of an address that is requested with some headers; undefined if the browser has no private file system
  * or no synchronous access to it.
  */
-export async function openCache(url: string, headers?: HeadersInit): Promise<ModelCache | undefined> {
-  if (!hasSyncAccess() || !('locks' in navigator)) return undefined;
+export async function openCache(
+  url: string,
+  headers?: HeadersInit,
+  warn: Warn = () => {},
+): Promise<ModelCache | undefined> {
+  if (!keepsFiles()) return undefined;
   const root = await cacheRoot(true);
   if (!root) return undefined;
   try {
@@ -79,7 +88,13 @@ export async function openCache(url: string, headers?: HeadersInit): Promise<Mod
     if (!release) return await SharedCache.open(await root.getDirectoryHandle(name), name, headers);
     try {
       const remove = () => root.removeEntry(name, { recursive: true });
-      return await OwnedCache.open(await root.getDirectoryHandle(name, { create: true }), remove, release, headers);
+      return await OwnedCache.open(
+        await root.getDirectoryHandle(name, { create: true }),
+        remove,
+        release,
+        warn,
+        headers,
+      );
     } catch (error) {
       release();
       throw error;
@@ -93,7 +108,7 @@ export async function openCache(url: string, headers?: HeadersInit): Promise<Mod
  * Returns room for a copy of some bytes of a file, which close() removes; undefined if the browser gives none. Removes
  * the copies of workers that ended without it.
  */
-export async function openCopy(size: number): Promise<ModelCache | undefined> {
+export async function openCopy(size: number, warn: Warn = () => {}): Promise<ModelCache | undefined> {
   const root = await cacheRoot(true, COPIES);
   if (!root) return undefined;
   try {
@@ -107,7 +122,7 @@ export async function openCopy(size: number): Promise<ModelCache | undefined> {
       left?.();
     }
     const remove = () => root.removeEntry(name, { recursive: true });
-    const copy = await OwnedCache.open(await root.getDirectoryHandle(name, { create: true }), remove, release);
+    const copy = await OwnedCache.open(await root.getDirectoryHandle(name, { create: true }), remove, release, warn);
     copy.reset({ url: '', validator: null, size });
     copy.isTemporary = true;
     return copy;
@@ -137,6 +152,7 @@ class OwnedCache implements ModelCache {
   readonly #journal: SyncFile;
   readonly #remove: () => Promise<void>;
   readonly #release: () => void;
+  readonly #warn: Warn;
   readonly #encoder = new TextEncoder();
   /** The seals of the caller's headers, and of those that the server agreed to last. */
   #own = UNSEALED;
@@ -149,6 +165,7 @@ class OwnedCache implements ModelCache {
     folder: FileSystemDirectoryHandle,
     remove: () => Promise<void>,
     release: () => void,
+    warn: Warn,
     headers?: HeadersInit,
   ): Promise<OwnedCache> {
     const file = await folder.getFileHandle(MODEL_FILE, { create: true });
@@ -157,7 +174,7 @@ class OwnedCache implements ModelCache {
       const lines = await folder.getFileHandle(JOURNAL_FILE, { create: true });
       const journal = await syncAccess(lines, PATIENCE);
       try {
-        const cache = new OwnedCache(file, model, journal, remove, release);
+        const cache = new OwnedCache(file, model, journal, remove, release, warn);
         cache.#own = await sealOf(headers, cache.#agreed);
         return cache;
       } catch (error) {
@@ -176,12 +193,14 @@ class OwnedCache implements ModelCache {
     journal: SyncFile,
     remove: () => Promise<void>,
     release: () => void,
+    warn: Warn,
   ) {
     this.#file = file;
     this.#model = model;
     this.#journal = journal;
     this.#remove = remove;
     this.#release = release;
+    this.#warn = warn;
     const bytes = new Uint8Array(journal.size);
     journal.read(bytes, 0);
     const found = parseJournal(bytes);
@@ -228,6 +247,12 @@ class OwnedCache implements ModelCache {
     const again = (this.#read += bytes) - this.identity!.size;
     if (again > 0) this.#took += ms;
     if (this.#reader || this.#filler || this.#took < ENOUGH || !this.#model.isShared) return;
+    if (again < SLOW * this.#took) {
+      const rate = Math.round(again / this.#took / 1000);
+      this.#warn(
+        `The browser reads its private files at ${rate} MB/s, as in private windows: streamed weights are slow.`,
+      );
+    }
     if (!(memory instanceof ArrayBuffer)) {
       this.#filler = new Filler(this.#file, memory);
     } else if (again <= FAST * this.#took) {

@@ -121,6 +121,9 @@ export function hasSyncAccess(): boolean {
   return typeof FileSystemFileHandle === 'function' && 'createSyncAccessHandle' in FileSystemFileHandle.prototype;
 }
 
+/** Whether this worker can keep files, which others must not write meanwhile. */
+export const keepsFiles = (): boolean => hasSyncAccess() && 'locks' in navigator;
+
 /** Opens a file of this tab. A page that is just closing may hold it for up to `patience` milliseconds. */
 export async function syncAccess(file: FileSystemFileHandle, patience: number): Promise<SyncFile> {
   const end = performance.now() + patience;

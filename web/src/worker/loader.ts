@@ -11,7 +11,7 @@ import type { Expected, Progress } from '../types.js';
 import type { Engine, OfFile } from '../wasm/engine.js';
 import type { MakerStarter } from '../wasm/maker.js';
 import { fileDigest } from './file-digest.js';
-import { makesCopies } from '../sources/copied-blob.js';
+import { keepsFiles } from '../sources/opfs.js';
 import { isRemote, openSource } from './open-source.js';
 import { ProgressReport } from './progress.js';
 import { chosenRequest } from './repository.js';
@@ -299,7 +299,7 @@ export class Loader {
   #warnOfFile(): void {
     const { source, cache } = this.#request;
     const isFile = source instanceof Blob || Array.isArray(source);
-    const isCopied = cache && makesCopies();
+    const isCopied = cache && keepsFiles();
     const { tokenBytes, residentBudget } = this.engine.session.stats();
     if (!isFile || isCopied || tokenBytes === 0) return;
     this.#warn(

@@ -3,7 +3,7 @@ import type { LoadRequest, NamedFile } from '../contract.js';
 import { QSFError } from '../errors.js';
 import { makeRoom } from '../page/cache.js';
 import { BlobSource } from '../sources/blob.js';
-import { CopiedBlob, makesCopies } from '../sources/copied-blob.js';
+import { CopiedBlob } from '../sources/copied-blob.js';
 import { HttpSource } from '../sources/http-source.js';
 import type { Warn } from '../sources/http-source.js';
 import { KeptMadeSource } from '../sources/kept-made.js';
@@ -11,6 +11,7 @@ import { MAGIC_BYTES, isOfOtherKind } from '../sources/kinds.js';
 import { BytesSource } from '../sources/local.js';
 import { MadeSource } from '../sources/made-source.js';
 import { openCache } from '../sources/model-cache.js';
+import { keepsFiles } from '../sources/opfs.js';
 import type { ByteSource } from '../sources/source.js';
 import type { MakerStarter } from '../wasm/maker.js';
 import { fetchFile, openFile } from './worker-platform.js';
@@ -100,11 +101,11 @@ async function openBytes(
 }
 
 const openBlob = ({ cache, cacheLimit = Infinity }: LoadRequest, blob: Blob, warn: Warn): BlobSource =>
-  cache && makesCopies() ? new CopiedBlob(blob, cacheLimit, warn) : new BlobSource(blob);
+  cache && keepsFiles() ? new CopiedBlob(blob, cacheLimit, warn) : new BlobSource(blob);
 
 async function openHttp(request: LoadRequest, url: string, warn: Warn): Promise<HttpSource> {
   const { cache, cacheLimit, network } = request;
-  let kept = cache ? await openCache(url, network.headers) : undefined;
+  let kept = cache ? await openCache(url, network.headers, warn) : undefined;
   // Another tab makes the file, and has not finished.
   if (kept && !kept.owned && kept.identity?.of !== undefined && !kept.complete) {
     await kept.close();
