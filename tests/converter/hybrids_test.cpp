@@ -73,10 +73,7 @@ TEST(Hybrids, WhatWouldChangeTheResultIsRefused) {
       {"qwen3.5", "linear_value_head_dim", 0, "a head's state is 16 by 0"},
       {"qwen3.5", "linear_value_head_dim", 32, "linear_attn.in_proj_qkv.weight"},
       {"granite-hybrid", "num_local_experts", 4, "block_sparse_moe.router.layer.weight is missing"},
-      {"granite-hybrid",
-       "time_step_limit",
-       {0.0, 0.1},
-       "\"time_step_limit\" is not [0.0,Infinity], which"},
+      {"granite-hybrid", "time_step_limit", {0.0, 0.1}, "\"time_step_limit\" is not [0.0,Infinity], which"},
       {"granite-hybrid", "mamba_proj_bias", true, "\"mamba_proj_bias\" is not false"},
   };
   for (const Case& c : cases) {
