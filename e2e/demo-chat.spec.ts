@@ -232,6 +232,7 @@ test('a conversation that is removed while it is answered stays away', async ({ 
   await expect(questions(page)).toHaveCount(0);
   await page.getByRole('button', { name: 'History' }).click();
   await expect(history).toContainText('None yet');
+  await expect(history.getByRole('button', { name: 'Export all as JSON' })).toBeHidden();
 });
 
 test('a double click sends, and does not stop what it sent', async ({ page }) => {

@@ -23,6 +23,7 @@ const rows = byId('history-rows', HTMLElement);
 const search = byId('history-search', HTMLInputElement);
 const text = byId('history-text', HTMLElement);
 const file = byId('import-json', HTMLInputElement);
+const exported = byId('export-json', HTMLButtonElement);
 
 /** Formats, each of which takes a while to be made, so that it is made when it is used. */
 let date: Intl.DateTimeFormat | undefined;
@@ -68,7 +69,7 @@ export function setUpHistory(use: HistoryUse): void {
     rows.replaceChildren();
   });
   search.addEventListener('input', () => void show(use));
-  byId('export-json', HTMLButtonElement).addEventListener('click', () => void exportAll());
+  exported.addEventListener('click', () => void exportAll());
   file.addEventListener('change', () => void take(use));
   // Another tab has kept or removed one.
   addEventListener('storage', ({ key }) => {
@@ -106,7 +107,7 @@ function* drawing(use: HistoryUse, number: number): Generator<void> {
     : chats.length === 0
       ? `None is kept. ${NOT_KEPT}`
       : `${count} The last one is not kept. ${NOT_KEPT}`;
-  search.hidden = chats.length === 0;
+  search.hidden = exported.hidden = chats.length === 0;
   for (let first = 0; first < found.length; first += TOGETHER) {
     const group: HTMLElement[] = [];
     for (const chat of found.slice(first, first + TOGETHER)) {
