@@ -56,10 +56,13 @@ CURLcode note_protocols(CURL*, CURLoption option, ...) {
 }
 #pragma GCC diagnostic pop
 
+CURLcode know_nothing(CURL*, CURLINFO, ...) { return CURLE_UNKNOWN_OPTION; }
+
 Curl fake_curl() {
   Curl curl{};
   curl.easy_init = []() -> CURL* { return &handle; };
   curl.easy_setopt = note_protocols;
+  curl.easy_getinfo = know_nothing;
   curl.easy_cleanup = [](CURL*) {};
   curl.easy_strerror = [](CURLcode) { return "libcurl's own words"; };
   curl.multi_add_handle = [](CURLM*, CURL*) { return CURLM_OK; };
