@@ -8,6 +8,7 @@
 #include "native/sources/http_transfer.h"
 #include "native/sources/source.h"
 #include "qsf/base/try.h"
+#include "system/memory.h"
 
 namespace qsf {
 namespace {
@@ -108,7 +109,10 @@ void cancel(void* state) {
   http.server.curl->multi_wakeup(http.server.multi);
 }
 
-void close(void* state) { delete static_cast<Http*>(state); }
+void close(void* state) {
+  delete static_cast<Http*>(state);
+  drop_code_pages();  // the libraries' own ends, at the end of the process, read as much again
+}
 
 /// Reads the first two bytes, for the headers that come with them. Some servers take the last byte of "0-0" as missing.
 Status probe(Http& http) {
