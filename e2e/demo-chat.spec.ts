@@ -31,7 +31,7 @@ const answers = (page: Page) => transcript(page).locator('.answer');
 const questions = (page: Page) => transcript(page).locator('.bubble');
 
 /** Opens the page with the model, whose answers have at most so many tokens. */
-async function visit(page: Page, tokens: number): Promise<string[]> {
+async function visit(page: Page, tokens: number): Promise<readonly string[]> {
   const complaints = await demo.visit(page);
   await openAt(page, `${demo.address}models/chat.gguf`);
   await expect(message(page)).toBeVisible(patience);

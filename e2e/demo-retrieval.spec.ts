@@ -35,16 +35,9 @@ const FILES = [
   file('data.json', '{"cities":[{"name":"Paris"}]}'),
 ];
 
-/** Opens the page; gives what went wrong on it and what it asked of other hosts, which must stay empty. */
-async function visit(page: Page): Promise<string[]> {
-  const complaints: string[] = [];
-  page.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text());
-  });
-  page.on('pageerror', (error) => complaints.push(String(error)));
-  page.on('request', (request) => {
-    if (!request.url().startsWith(demo.address)) complaints.push(`asked for ${request.url()}`);
-  });
+/** Opens the page, and returns its complaints. */
+async function visit(page: Page): Promise<readonly string[]> {
+  const complaints = demo.complaintsOf(page);
   await page.goto(`${demo.address}retrieval.html`);
   await expect(status(page)).not.toBeEmpty();
   return complaints;
