@@ -27,10 +27,13 @@ struct GuessGain {
   bool add(float share, GuessCost cost);
 };
 
+/// The earlier occurrences of a text's last tokens, and how often the tokens after them were right.
 class Repeats {
  public:
+  /// Begins a text, with the usual shares of right guesses.
   void begin();
-  /// Writes guesses to `room` after the text, its first `n_tokens`, and returns their number, at most kMostGuesses.
+  /// Writes guesses to `room` after the text, its first `n_tokens`, at least one, and returns their number, at most
+  /// kMostGuesses.
   /// Call it once for a pass. O(tokens) for each guess.
   std::uint32_t guess(std::span<std::uint32_t> room, std::size_t n_tokens, GuessCost cost);
   /// Takes the outcome of that pass: the first `right` guesses were right. `all`: no guess was wrong.
