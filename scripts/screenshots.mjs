@@ -83,7 +83,7 @@ const jsonFile = (data) => ({
 
 const seen = [];
 
-/** Lays out what is out of view too, which a picture of a whole page shows. */
+/** Lays out elements out of view too, since a picture of a whole page shows them. */
 function showAll() {
   for (const element of document.querySelectorAll('*')) {
     if (getComputedStyle(element).contentVisibility === 'auto') element.style.contentVisibility = 'visible';

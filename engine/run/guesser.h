@@ -13,7 +13,7 @@ namespace qsf {
 /// Decides how many tokens are guessed, by the share of right guesses and the cost of a guess.
 class Guesser {
  public:
-  /// Begins a text, with at most `most` guesses at a time. If too few of a model's guesses are right to save what they
+  /// Begins a text, with at most `most` guesses at a time. If too few of a model's guesses are right to save their
   /// cost, nothing is guessed for a while. If they cost nothing, their number follows the right ones.
   void begin(std::uint32_t most, GuessSource source, GuessCost cost);
   GuessSource source() const { return source_; }

@@ -17,7 +17,7 @@ struct GuessCost {
   float right = 0;  // of a right guess's column in the next pass, if that computes it again
 };
 
-/// What a pass with guesses gives and takes, if a guess counts only after right ones (Leviathan et al. 2023,
+/// The tokens and the work of a pass with guesses, if a guess counts only after right ones (Leviathan et al. 2023,
 /// section 3.4).
 struct GuessGain {
   float tokens = 1, work = 1, chance = 1;  // the chance is that of the last guess

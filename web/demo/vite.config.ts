@@ -54,7 +54,7 @@ const page: Plugin = {
   name: 'page',
   transformIndexHtml: (html) => ({
     html: html
-      .replace(/<!-- (picker|notice) -->/g, (_, name: string) => part(name))
+      .replace(/<!-- (mark|picker|notice) -->/g, (_, name: string) => part(name))
       .replaceAll('<!-- source -->', sourceLink())
       .replaceAll('<!-- installation -->', installation.join('\n').replaceAll('&', '&amp;')),
     tags: [
