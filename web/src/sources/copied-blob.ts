@@ -83,7 +83,7 @@ export class CopiedBlob extends BlobSource {
   }
 
   override rejected(offset: number, size: number): void {
-    this.#copy?.drop(offset, size);
+    if (this.#copy?.verified.covers(offset, size)) this.#copy.drop(offset, size);
   }
 
   override stats(): SourceStats {
