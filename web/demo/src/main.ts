@@ -374,7 +374,7 @@ for (const id of ['model-button', 'honest-more'])
 byId('share', HTMLButtonElement).addEventListener('click', () => void share());
 addEventListener('hashchange', () => void follow());
 // The page is there first.
-void nextTask().then(() => {
-  void follow();
-  keepOffline();
-});
+void nextTask()
+  .then(() => void follow())
+  .then(nextTask)
+  .then(keepOffline);

@@ -1,6 +1,7 @@
 // The fields for the options of a generation, made from one table. Values are checked when they are read.
 
 import { byId, make } from './dom.js';
+import { nextTask, sliced } from './slices.js';
 
 interface Field {
   id: 'temperature' | 'maxTokens' | 'topK' | 'topP';
@@ -60,10 +61,16 @@ export type Options = Record<Field['id'], number> & { seed: number };
 const SEED_MAX = 0xffff_ffff;
 
 export class OptionFields {
-  readonly #fresh: HTMLInputElement;
-  readonly #seed: HTMLInputElement;
+  readonly #fresh = make('input', { type: 'checkbox', id: 'fresh', checked: '' });
+  /** Makes one field a step: a browser's first field for numbers takes longer than the rest of the page's script. */
+  readonly #steps: Generator<void>;
 
   constructor(into: HTMLElement) {
+    this.#steps = this.#make(into);
+    void nextTask().then(() => sliced(this.#steps));
+  }
+
+  *#make(into: HTMLElement): Generator<void> {
     for (const f of FIELDS) {
       into.append(
         row(f.id, f.label, f.hint, {
@@ -75,6 +82,7 @@ export class OptionFields {
           value: String(f.start),
         }),
       );
+      yield;
     }
     into.append(
       row('seed', 'Seed', 'the same seed writes the same story', {
@@ -85,20 +93,19 @@ export class OptionFields {
         step: '1',
         value: '1',
       }),
-      make(
-        'label',
-        { class: 'check' },
-        make('input', { type: 'checkbox', id: 'fresh', checked: '' }),
-        ' A new seed each time',
-      ),
+      make('label', { class: 'check' }, this.#fresh, ' A new seed each time'),
     );
-    this.#fresh = byId('fresh', HTMLInputElement);
-    this.#seed = byId('seed', HTMLInputElement);
-    this.#seed.addEventListener('input', () => (this.#fresh.checked = false));
+    seed().addEventListener('input', () => (this.#fresh.checked = false));
+  }
+
+  /** Makes the fields that are left. */
+  #finish(): void {
+    while (this.#steps.next().done !== true);
   }
 
   /** Sets the length for stories or for answers, when that changes. */
   suit(mode: keyof typeof LENGTHS): void {
+    this.#finish();
     const { max, start } = LENGTHS[mode];
     const length = byId('maxTokens', HTMLInputElement);
     if (length.max === String(max)) return;
@@ -108,24 +115,28 @@ export class OptionFields {
 
   /** Takes options from a link, and moves each into its range. A seed is used for the next story. */
   fill(options: Partial<Options>): void {
+    this.#finish();
     for (const { id, start } of FIELDS) {
       const input = byId(id, HTMLInputElement);
       if (options[id] !== undefined) input.value = String(options[id]);
       number(input, start);
     }
     if (options.seed === undefined) return;
-    this.#seed.value = String(Math.round(options.seed));
-    number(this.#seed, 1);
+    seed().value = String(Math.round(options.seed));
+    number(seed(), 1);
     this.#fresh.checked = false;
   }
 
   /** Returns the options for the next story. Draws and shows a new seed if the visitor wants one for each story. */
   read(): Options {
-    if (this.#fresh.checked) this.#seed.value = String(crypto.getRandomValues(new Uint32Array(1))[0]);
+    this.#finish();
+    if (this.#fresh.checked) seed().value = String(crypto.getRandomValues(new Uint32Array(1))[0]);
     const values = Object.fromEntries(FIELDS.map((f) => [f.id, number(byId(f.id, HTMLInputElement), f.start)]));
-    return { ...(values as Record<Field['id'], number>), seed: Math.round(number(this.#seed, 1)) };
+    return { ...(values as Record<Field['id'], number>), seed: Math.round(number(seed(), 1)) };
   }
 }
+
+const seed = (): HTMLInputElement => byId('seed', HTMLInputElement);
 
 function row(id: string, label: string, hint: string, attributes: Record<string, string>): HTMLElement {
   return make(
