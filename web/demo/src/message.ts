@@ -9,9 +9,9 @@ const speaker = (name: string) => make('span', { class: 'visually-hidden' }, `${
 /** Returns a message of the user. `edit`, if it is there, gets the new text. */
 export function userMessage(text: string, edit: ((text: string) => void) | undefined): HTMLElement {
   const words = make('p', { class: 'bubble' }, text);
-  const actions = make('div', { class: 'message-actions' });
-  const box = make('article', { class: 'message user' }, speaker('You'), words, actions);
+  const box = make('article', { class: 'message user' }, speaker('You'), words);
   if (edit === undefined) return box;
+  const actions = make('div', { class: 'message-actions' });
   const back = () => {
     box.classList.remove('is-edited');
     box.replaceChildren(speaker('You'), words, actions);
@@ -41,6 +41,7 @@ export function userMessage(text: string, edit: ((text: string) => void) | undef
   };
   const button = smallButton('Edit', begin);
   actions.append(button);
+  box.append(actions);
   return box;
 }
 
