@@ -9,6 +9,7 @@ import { installFakeOpfs, modelFile } from './fake-opfs.js';
 import type { FakeFolder } from './fake-opfs.js';
 import { ScopeWorker, installScopeWorker } from './fake-scope.js';
 import { noise, same } from './fake-server.js';
+import { shortenTimers } from './waiting.js';
 
 // Who sleeps in no time would keep timers waiting by its messages.
 vi.mock('../../web/src/worker/tick.js', () => ({ tick: () => new Promise((resolve) => setImmediate(resolve)) }));
@@ -167,10 +168,9 @@ describe('the worker that fills shared memory', () => {
   });
 
   it('holds nobody up who closes while it does not answer', async () => {
-    const { setTimeout: later } = globalThis;
-    vi.stubGlobal('setTimeout', (work: () => void, ms = 0) => later(work, Math.min(ms, 30)));
     await open();
     const worker = await begin();
+    shortenTimers();
     vi.spyOn(Atomics, 'load').mockImplementation(frozen(worker));
     await kept.close();
     expect(worker.terminated).toBe(true);

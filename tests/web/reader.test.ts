@@ -8,6 +8,7 @@ import { installFakeOpfs, modelFile } from './fake-opfs.js';
 import type { FakeFolder } from './fake-opfs.js';
 import { ScopeWorker, installScopeWorker } from './fake-scope.js';
 import { noise, same } from './fake-server.js';
+import { shortenTimers } from './waiting.js';
 
 const URL_ = 'https://example.org/model.qsf';
 const PIECE = 64 * 1024;
@@ -113,10 +114,6 @@ describe('the reader', () => {
   it.each(['ends', 'cannot read', 'finds the file short', 'does not answer'] as const)(
     'is done without once it %s',
     async (fault) => {
-      // Patience is shorter for one that does not answer, and ends no other.
-      const { setTimeout: later } = globalThis;
-      if (fault === 'does not answer')
-        vi.stubGlobal('setTimeout', (work: () => void, ms = 0) => later(work, Math.min(ms, 30)));
       await open(true);
       for (let i = 0; i < 6; i++) await pass();
       const [worker] = ScopeWorker.made;
@@ -124,7 +121,10 @@ describe('the reader', () => {
       if (fault === 'ends') worker!.fail();
       else if (fault === 'cannot read') file().broken = 2;
       else if (fault === 'finds the file short') file().short = 2;
-      else worker!.isMute = true;
+      else {
+        worker!.isMute = true;
+        shortenTimers();
+      }
       for (let i = 0; i < 10; i++) await pass();
       expect(worker!.terminated).toBe(true);
       const { reads } = worker!;
@@ -137,11 +137,10 @@ describe('the reader', () => {
   );
 
   it('holds nobody up who closes while it does not answer', async () => {
-    const { setTimeout: later } = globalThis;
-    vi.stubGlobal('setTimeout', (work: () => void, ms = 0) => later(work, Math.min(ms, 30)));
     await open(true);
     for (let i = 0; i < 6; i++) await pass();
     ScopeWorker.made[0]!.isMute = true;
+    shortenTimers();
     await kept.close();
     expect(ScopeWorker.made[0]!.terminated).toBe(true);
   });
