@@ -88,8 +88,9 @@ Status read_sizes(const Recipe& recipe, Naming naming, const Lookup& lookup, std
       return counts.take(found.get<double>() - value.less, key, form);
     }
     const std::uint32_t number_found = counts.take(found, key.empty() ? name : key, form);
-    if (value.plus.empty() || naming == Naming::gguf) return number_found;
-    return counts.take(static_cast<double>(number_found) + counts.read(value.plus, form), key, form);
+    const std::string& added = value.plus.in(naming);
+    if (added.empty()) return number_found;
+    return counts.take(static_cast<double>(number_found) + counts.read(added, form), key, form);
   };
   config.n_layers = size("n_layers");
   config.dim = size("dim");

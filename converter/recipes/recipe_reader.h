@@ -116,16 +116,18 @@ class RecipeReader {
       QSF_LET(name, word(json["gguf"], "gguf"));
       out.keys.gguf = std::move(name);
     }
-    for (const auto& [key, to] :
-         {std::pair("rows_of", &out.rows_of), std::pair("gguf_over", &out.gguf_over), std::pair("plus", &out.plus),
-          std::pair("times", &out.times.hugging_face), std::pair("gguf_times", &out.times.gguf)}) {
+    for (const auto& [key, to] : {std::pair("rows_of", &out.rows_of), std::pair("over", &out.over.hugging_face),
+                                  std::pair("gguf_over", &out.over.gguf), std::pair("plus", &out.plus.hugging_face),
+                                  std::pair("gguf_plus", &out.plus.gguf), std::pair("times", &out.times.hugging_face),
+                                  std::pair("gguf_times", &out.times.gguf)}) {
       if (!json.contains(key)) continue;
       QSF_LET(name, word(json[key], key));
       *to = std::move(name);
     }
-    if (json.contains("power")) {
-      if (!form.real || !json["power"].is_number()) return wrong("{:.80}: a \"power\" must be a number, of a number");
-      out.power = json["power"].get<double>();
+    for (const auto& [key, to] : {std::pair("power", &out.power), std::pair("times_power", &out.times_power)}) {
+      if (!json.contains(key)) continue;
+      if (!form.real || !json[key].is_number()) return wrong("{:.80}: a \"{}\" must be a number, of a number", key);
+      *to = json[key].get<double>();
     }
     if (json.contains("named")) {
       if (!json["named"].is_object()) return wrong("{:.80}: \"named\" must be an object");
@@ -354,9 +356,9 @@ class RecipeReader {
     return {};
   }
 
-  static constexpr auto kValueKeys =
-      std::to_array<std::string_view>({"config", "gguf", "default", "power", "rows_of", "one_where", "gguf_over",
-                                       "times", "gguf_times", "less", "plus", "named", "by_layer", "quantile"});
+  static constexpr auto kValueKeys = std::to_array<std::string_view>(
+      {"config", "gguf", "default", "power", "rows_of", "one_where", "over", "gguf_over", "times", "gguf_times",
+       "times_power", "less", "plus", "gguf_plus", "named", "by_layer", "quantile"});
   static constexpr auto kTensorKeys = std::to_array<std::string_view>(
       {"name", "gguf", "rows", "every", "use", "plus_one", "transposed", "flat", "minus_exp", "also", "spare", "beside",
        "without", "partial", "turned_groups", "factors"});

@@ -78,15 +78,16 @@ struct Value {
   std::optional<double> gguf_number = {};  // the value in GGUF, which has no key for it
   std::vector<Expected> one_where = {};    // of a size: it is 1 if config.json contradicts none of these
   std::vector<std::pair<std::string, double>> named =
-      {};                      // values by the configuration's words or whole numbers; "": by any other
-  double power = 1;            // the configuration's number is raised to this power
-  double times_dim = 0;        // of a size: the fallback is this many times the model's width
-  std::string rows_of = {};    // of a size: the tensor whose rows it counts, in Hugging Face's words
-  std::string gguf_over = {};  // of a layer's key: the GGUF key whose number divides it
-  Words times = {};            // of a layer's key: the keys whose number multiplies it
-  double less = 0;             // of a size: subtracted from config.json's number
-  std::string plus = {};       // a key of config.json whose number is added to config.json's number
-  bool by_layer = false;       // of a layer's key: the configuration may list a number for each layer
+      {};                    // values by the configuration's words or whole numbers; "": by any other
+  double power = 1;          // the configuration's number is raised to this power
+  double times_dim = 0;      // of a size: the fallback is this many times the model's width
+  std::string rows_of = {};  // of a size: the tensor whose rows it counts, in Hugging Face's words
+  Words over = {};           // of a layer's or model's key: the keys whose number divides it
+  Words times = {};          // of a layer's or model's key: the keys whose number multiplies it
+  double times_power = 1;    // that number is raised to this power before
+  double less = 0;           // of a size: subtracted from config.json's number
+  Words plus = {};           // the keys whose number is added to it
+  bool by_layer = false;     // of a layer's key: the configuration may list a number for each layer
   /// config.json has a probability whose quantile of the normal distribution is the number; GGUF has the quantile. 0
   /// stays 0, and so does GGUF's minus infinity.
   bool quantile = false;

@@ -85,13 +85,25 @@ Result<double> factor_of(const Value& value, const KeyForm& form, const Source& 
   const std::string& key = value.times.in(source.naming);
   if (key.empty()) return 1;
   const Json found = source.lookup(key);
-  return read_value(found.is_null() ? Json(1) : found, form, source.file, source.lookup.in_file(key));
+  QSF_LET(read, read_value(found.is_null() ? Json(1) : found, form, source.file, source.lookup.in_file(key)));
+  return value.times_power == 1 ? read : exact::pow(read, value.times_power);
 }
 
 /// Returns the number that is added to a value; 0 if the recipe names none.
 Result<double> added_to(const Value& value, const KeyForm& form, const Source& source) {
-  if (value.plus.empty() || source.naming == Naming::gguf) return 0;
-  return read_value(source.lookup(value.plus), form, source.file, source.lookup.in_file(value.plus));
+  const std::string& key = value.plus.in(source.naming);
+  if (key.empty()) return 0;
+  return read_value(source.lookup(key), form, source.file, source.lookup.in_file(key));
+}
+
+/// Returns the number that divides a value; 1 if the recipe names none.
+Result<double> divisor_of(const Value& value, const Source& source) {
+  const std::string& key = value.over.in(source.naming);
+  if (key.empty()) return 1;
+  const Json over = source.lookup(key);
+  if (over.is_number() && over != 0) return over.get<double>();
+  return make_error(ErrorCode::bad_input, "{}: \"{:.60}\" is no number that could divide another", source.file,
+                    source.lookup.in_file(key));
 }
 
 /// Returns the quantile z of the normal distribution, of which a part p is below z. p must be above 0.5 and below 1.
@@ -141,21 +153,19 @@ Result<double> resolve_value(const Value& value, const KeyForm& form, const Sour
                       source.lookup.in_file(key), name);
   }
   std::optional<double> number = value.number;
-  if (source.naming == Naming::gguf && value.gguf_number) number = value.gguf_number;
+  if (source.naming == Naming::gguf && value.gguf_number) {
+    QSF_LET(factor, factor_of(value, form, source));
+    QSF_LET(divisor, divisor_of(value, source));
+    number = *value.gguf_number * factor / divisor;
+  }
   if (const std::string* word = as_text(found); word && form.number_in) {
     number = form.number_in(*word);
     if (!number) {
       return make_error(ErrorCode::unsupported, "{}: the {} \"{:.40}\" is not supported", file, form.key.name, *word);
     }
   } else if (!found.is_null()) {
-    if (source.naming == Naming::gguf && !value.gguf_over.empty()) {
-      const Json over = source.lookup(value.gguf_over);
-      if (!found.is_number() || !over.is_number() || over == 0) {
-        return make_error(ErrorCode::bad_input, "{}: \"{:.60}\" over \"{:.60}\" is no number", file,
-                          source.lookup.in_file(key), source.lookup.in_file(value.gguf_over));
-      }
-      found = found.get<double>() / over.get<double>();
-    }
+    QSF_LET(divisor, divisor_of(value, source));
+    if (divisor != 1 && found.is_number()) found = found.get<double>() / divisor;
     if (value.quantile && found.is_number()) {
       QSF_LET(quantile, quantile_of(found.get<double>(), source, source.lookup.in_file(key)));
       found = quantile;
@@ -167,7 +177,7 @@ Result<double> resolve_value(const Value& value, const KeyForm& form, const Sour
     if ((factor != 1 || more != 0) && !form.holds(*number))
       return read_value(*number, form, file, source.lookup.in_file(key)).error();
     if (value.power != 1) {
-      number = exact::pow(read, value.power);
+      number = exact::pow(*number, value.power);
       if (!form.holds(*number)) return read_value(*number, form, file, source.lookup.in_file(key)).error();
     }
   }

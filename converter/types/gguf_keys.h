@@ -31,9 +31,13 @@ inline constexpr std::string_view kRopeBase = "rope.freq_base";
 inline constexpr std::string_view kLocalRopeBase = "rope.freq_base_swa";
 inline constexpr std::string_view kScalingType = "rope.scaling.type", kScalingFactor = "rope.scaling.factor";
 inline constexpr std::string_view kOldScalingFactor = "rope.scale_linear";
+inline constexpr std::string_view kOriginalContext = "rope.scaling.original_context_length";
+inline constexpr std::string_view kRotatedFactor = "rope.scaling.attn_factor";
 
 // Names of tensors.
 inline constexpr std::string_view kRopeFrequencies = "rope_freqs.weight";
+inline constexpr std::string_view kShortFactors = "rope_factors_short.weight";
+inline constexpr std::string_view kLongFactors = "rope_factors_long.weight";
 
 inline constexpr std::string_view kChatTemplate = "tokenizer.chat_template";
 inline constexpr std::string_view kTokenizer = "tokenizer.ggml.";

@@ -53,8 +53,9 @@ void expect_same(const Written& one, const Written& other, const std::string& wh
 const std::string kStories = kSource + "/models/stories";  // whose rows are whole blocks
 
 TEST(GgufWrite, IsReadBackToTheSameModel) {
-  for (const char* name : {"llama", "llama3-rope", "qwen2", "qwen3", "mixtral", "qwen3-moe", "granite", "granitemoe",
-                           "smollm3", "olmo2", "starcoder2", "stablelm", "ernie4_5", "glm4", "cohere2", "phi3"}) {
+  for (const char* name :
+       {"llama", "llama3-rope", "qwen2", "qwen3", "mixtral", "qwen3-moe", "granite", "granitemoe", "smollm3", "olmo2",
+        "starcoder2", "stablelm", "ernie4_5", "glm4", "cohere2", "phi3", "phi4-mini", "minicpm"}) {
     for (const FormatId type : {FormatId::f32, ggml_type(2)}) {
       Options options;
       options.matrices = type;

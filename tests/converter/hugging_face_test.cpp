@@ -82,11 +82,11 @@ TEST_F(Directory, UnsupportedFeaturesAreNamed) {
     json value;
     const char* part;
   };
-  for (const Case& c : {Case{"model_type", "lama", "did you mean llama?"}, Case{"hidden_act", "gelu_tanh", "gelu_tanh"},
-                        Case{"mlp_bias", true, "mlp_bias"},
-                        Case{"rope_parameters", {{"rope_type", "dynamic"}, {"factor", 4}}, "dynamic"},
-                        Case{"quantization_config", {{"quant_method", "gptq"}}, "gptq"},
-                        Case{"rope_parameters", {{"chunked_attention", {{"rope_theta", 1e4}}}}, "chunked_attention"}}) {
+  for (const Case& c :
+       {Case{"model_type", "lama", "did you mean llama?"}, Case{"hidden_act", "gelu_tanh", "gelu_tanh"},
+        Case{"mlp_bias", true, "mlp_bias"}, Case{"rope_parameters", {{"rope_type", "spiral"}, {"factor", 4}}, "spiral"},
+        Case{"quantization_config", {{"quant_method", "gptq"}}, "gptq"},
+        Case{"rope_parameters", {{"chunked_attention", {{"rope_theta", 1e4}}}}, "chunked_attention"}}) {
     const json before = read_config(folder_.path());
     set(c.key, c.value);
     expect(ErrorCode::unsupported, c.part);

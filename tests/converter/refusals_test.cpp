@@ -73,7 +73,7 @@ TEST_F(Config, OldAndNewRopeKeysThatDisagree) {
     expect(error_with("rope_scaling", scaling), ErrorCode::bad_input, "contradicts \"rope_parameters\"");
   }
   expect(error_with("rope_theta", theta * 2), ErrorCode::bad_input, "\"rope_theta\" is");
-  expect(error_with("rope_scaling", {{"type", "dynamic"}, {"factor", 2.0}}), ErrorCode::unsupported, "dynamic");
+  expect(error_with("rope_scaling", {{"type", "spiral"}, {"factor", 2.0}}), ErrorCode::unsupported, "spiral");
 
   write(config_);
   const Bytes plain = convert(folder_.path(), {}).file;

@@ -40,6 +40,19 @@ TEST(RecipeValues, OneNumberTimesAnother) {
   EXPECT_FALSE(value_of("shared_dim", width, Naming::hugging_face, {{"width", 40}, {"n", "two"}}));
 }
 
+TEST(RecipeValues, OneNumberOverAnotherAndOverARoot) {
+  const json width{{"config", "width"}, {"over", "n"}, {"power", -1}, {"gguf", 256}, {"gguf_over", "size"}};
+  EXPECT_EQ(known("residual_scale", width, Naming::hugging_face, {{"width", 40}, {"n", 10}}), 0.25);
+  EXPECT_EQ(known("residual_scale", width, Naming::gguf, {{"size", 64}, {"width", 9}, {"n", 3}}), 4);
+  for (const json& n : {json(), json(0), json("two")}) {
+    EXPECT_FALSE(value_of("residual_scale", width, Naming::hugging_face, {{"width", 40}, {"n", n}}));
+  }
+  const json depth{{"config", "depth"}, {"times", "n"}, {"gguf", 6}, {"gguf_times", "count"}, {"times_power", -0.5}};
+  EXPECT_EQ(known("residual_scale", depth, Naming::hugging_face, {{"depth", 3}, {"n", 16}}), 0.75);
+  EXPECT_EQ(known("residual_scale", depth, Naming::gguf, {{"count", 4}}), 3);
+  EXPECT_FALSE(value_of("residual_scale", depth, Naming::hugging_face, {{"depth", 3}, {"n", 0}}));
+}
+
 TEST(RecipeValues, AKeyInAnObject) {
   const json growth{{"config", "rope.growth"}, {"default", 0}};
   EXPECT_EQ(known("query_growth", growth, Naming::hugging_face, {{"rope", {{"growth", 0.5}}}}), 0.5);
@@ -118,6 +131,11 @@ LayerKind kind_with(const std::string& fixture, const json& changes) {
 TEST(RopeParameters, HunyuansAlphaStretchesTheBase) {
   const json alpha{{"rope_parameters", {{"rope_type", "dynamic"}, {"alpha", 1000.0}}}};
   EXPECT_NEAR(kind_with("hunyuan", alpha).rope_theta, 1e4 * std::pow(1000.0, 16.0 / 14.0), 100);
+}
+
+TEST(RopeParameters, DynamicScalingWithoutAlphaChangesNothingWithinTheContext) {
+  const json dynamic{{"rope_parameters", {{"rope_type", "dynamic"}, {"factor", 6.0}}}};
+  EXPECT_EQ(kind_with("hunyuan", dynamic).rope_theta, kind_with("hunyuan", json::object()).rope_theta);
 }
 
 TEST(RopeParameters, ANumberOfRotatedValuesIsAPartOfAHead) {

@@ -78,12 +78,27 @@ const generating = readdirSync(data).filter(
 );
 /** Those whose ops are all those of others, so that their golden values, compared natively, are enough. */
 const recipesOnly = [
-  ...['arcee', 'bamba', 'bloom', 'deepseek-v2', 'dots1', 'ernie4_5-moe', 'exaone-moe', 'gemma', 'glm4-moe'],
+  ...[
+    'arcee',
+    'bailing-moe',
+    'bailing-moe-v2',
+    'bamba',
+    'bloom',
+    'deepseek-v2',
+    'dots1',
+    'ernie4_5-moe',
+    'exaone-moe',
+    'gemma',
+    'glm4-moe',
+  ],
   ...['glm4-moe-lite', 'gptj', 'granitemoeshared'],
   ...[
     'helium',
     'hunyuan-moe',
+    'internlm3',
     'mamba2',
+    'minicpm',
+    'minicpm3',
     'minimax-m2',
     'mpt',
     'nemotron',

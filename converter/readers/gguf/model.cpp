@@ -23,8 +23,6 @@ namespace {
 
 using namespace gguf_key;
 
-constexpr std::string_view kShortFactors = "rope_factors_short.weight", kLongFactors = "rope_factors_long.weight";
-
 std::uint32_t rope_dims(const ModelConfig& config) { return config.rope_dims.value_or(config.head_dim); }
 
 /// Returns a tensor of frequencies, f32 [rope_dims / 2]; empty if there is none.
@@ -64,11 +62,14 @@ Status read_long_rope(const Gguf& gguf, Keys& keys, LoadedModel& out) {
   ModelConfig& config = out.config;
   QSF_LET(short_floats, read_frequencies(gguf, kShortFactors, config));
   QSF_LET(long_floats, read_frequencies(gguf, kLongFactors, config));
-  if (short_floats.empty() && long_floats.empty()) return {};
+  if (short_floats.empty() && long_floats.empty()) {
+    if (keys.text(kScalingType, "") != "longrope") return {};
+    return make_error(ErrorCode::bad_input, "GGUF: the RoPE scaling is longrope, but its factors are missing");
+  }
   const std::vector<double> short_factors(short_floats.begin(), short_floats.end());
   const std::vector<double> long_factors(long_floats.begin(), long_floats.end());
-  const double original = keys.number("rope.scaling.original_context_length");
-  const double attention = keys.number("rope.scaling.attn_factor", 0);
+  const double original = keys.number(kOriginalContext, config.max_seq_len);
+  const double attention = keys.number(kRotatedFactor, 0);
   QSF_TRY(keys.status());
   QSF_LET(form, long_form({short_factors, long_factors, config.max_seq_len / original, original, attention},
                           rope_dims(config)));
@@ -102,17 +103,17 @@ Status read_scaling(const Gguf& gguf, Keys& keys, LoadedModel& out) {
     if (scores) config.score_factor = exact::pow(yarn_attention(factor, 10 * m), 2);
     const double stated = scores ? 1 : m > 0 ? yarn_attention(factor, 1) / yarn_attention(factor, m) : 0;
     const YarnScaling scaling{factor,
-                              keys.number("rope.scaling.original_context_length", config.max_seq_len),
+                              keys.number(kOriginalContext, config.max_seq_len),
                               keys.number("rope.scaling.yarn_beta_fast", 32),
                               keys.number("rope.scaling.yarn_beta_slow", 1),
                               stated,
                               keys.flag("rope.scaling.yarn_truncate", true)};
-    const double attention = keys.number("rope.scaling.attn_factor", 1);
+    const double attention = keys.number(kRotatedFactor, 1);
     QSF_TRY(keys.status());
     QSF_LET(form, yarn_form(scaling, config.rope_theta, rope_dims(config)));
     config.rope_divisors = std::move(form.divisors);
     config.rope_scale = static_cast<float>(form.scale * attention);
-  } else if (type != "none") {
+  } else if (type != "none" && type != "longrope") {
     return make_error(ErrorCode::unsupported, "GGUF: the RoPE scaling \"{:.40}\" is not supported", type);
   }
   QSF_TRY(read_long_rope(gguf, keys, out));
@@ -227,7 +228,7 @@ Status read_config(const Gguf& gguf, LoadedModel& out) {
   LayerKind every;
   apply_settings(out.layers.every, every);
   const std::uint32_t value_of_key = every.mixer == Mixer::latent ? every.latent_dim : config.head_dim;
-  if (value_dim != value_of_key) {
+  if (value_dim != value_of_key && !lookup(std::string(kValueLength)).is_null()) {
     return make_error(ErrorCode::unsupported, "GGUF: values of {} dimensions are not supported: keys have {}",
                       value_dim, value_of_key);
   }

@@ -108,8 +108,9 @@ Result<Rope> read_rope(const Json& json, const Rope& usual, std::uint32_t head_d
   if (!(rope.partial > 0 && rope.partial <= 1)) {
     return make_error(ErrorCode::bad_input, "config.json: \"partial_rotary_factor\" is {}", rope.partial);
   }
-  if (type == "dynamic" && alpha > 0) {  // stretched once, for any length of text
-    rope.stretch = exact::pow(alpha, head_dim / (head_dim - 2.0));
+  if (type == "dynamic") {
+    // With `alpha` it is stretched once, for any length of text; otherwise only beyond the model's context.
+    if (alpha > 0) rope.stretch = exact::pow(alpha, head_dim / (head_dim - 2.0));
     type = "default";
   }
   const double partial = rope.partial;

@@ -61,6 +61,12 @@ class Describer {
     if (config.guess_layer) front_.number(prefixed(kGuessingLayers), 1u);
     windows();
     const std::vector<float>& divisors = config.rope_divisors;
+    if (const std::uint32_t from = layers_.model.long_rope_from; from != 0) {
+      front_.text(prefixed(kScalingType), "longrope");
+      front_.number(prefixed(kOriginalContext), from);
+      front_.number(prefixed(kRotatedFactor), config.rope_scale);
+      return;
+    }
     if (divisors.empty() || !frequencies_to_write(config).empty()) return;
     front_.text(prefixed(kScalingType), "linear");
     front_.number(prefixed(kScalingFactor), divisors.front());

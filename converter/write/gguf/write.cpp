@@ -199,7 +199,13 @@ Result<GgufWriter> GgufWriter::plan(const LoadedModel& model, FileSpec file, Fil
     made.insert(made.end(), bytes.begin(), bytes.end());
     made.resize(align_up(made.size(), kGgufAlignment));
   };
-  if (!frequencies.empty()) add_made(gguf_key::kRopeFrequencies, frequencies);
+  if (layers.model.long_rope_from != 0) {
+    const std::span<const float> both(model.config.rope_divisors);  // [2, dims / 2]
+    add_made(gguf_key::kShortFactors, both.first(both.size() / 2));
+    add_made(gguf_key::kLongFactors, both.subspan(both.size() / 2));
+  } else if (!frequencies.empty()) {
+    add_made(gguf_key::kRopeFrequencies, frequencies);
+  }
   for (const GgufTensor& tensor : work->tensors) {
     if (!tensor.scales.empty()) add_made(tensor.scales_name, tensor.scales);
   }
