@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "converter/types/written_type.h"
 #include "native/cli/scores.h"
 #include "native/run/digest.h"
 #include "native/run/kernels.h"
@@ -162,7 +164,9 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
   if (!o.isa.empty() && !contains(instruction_sets(), o.isa)) {
     return "there is no instruction set '" + o.isa + "' here, only " + joined(instruction_sets());
   }
-  if (!o.quant_type.empty() && !contains(format_names(), o.quant_type)) {
+  if (const std::optional<FormatId> type = convert::written_id(o.quant_type)) {
+    o.quant_type = convert::format_of(*type).name;
+  } else if (!o.quant_type.empty()) {
     return "there is no type '" + o.quant_type + "', only " + joined(format_names());
   }
   if (!o.source.empty()) {
