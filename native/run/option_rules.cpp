@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
 #include <set>
 #include <utility>
 
-#include "converter/types/written_type.h"
 #include "native/cli/scores.h"
 #include "native/run/digest.h"
 #include "native/run/kernels.h"
@@ -25,6 +23,11 @@ constexpr std::array<std::pair<std::string_view, KvType>, 3> kCacheTypes{
 
 bool contains(const std::vector<std::string_view>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool same_but_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
 }
 
 /// Reads ids such as "1,2,3".
@@ -164,9 +167,10 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
   if (!o.isa.empty() && !contains(instruction_sets(), o.isa)) {
     return "there is no instruction set '" + o.isa + "' here, only " + joined(instruction_sets());
   }
-  if (const std::optional<FormatId> type = convert::written_id(o.quant_type)) {
-    o.quant_type = convert::format_of(*type).name;
-  } else if (!o.quant_type.empty()) {
+  for (const std::string_view name : format_names()) {
+    if (same_but_case(name, o.quant_type)) o.quant_type = name;
+  }
+  if (!o.quant_type.empty() && !contains(format_names(), o.quant_type)) {
     return "there is no type '" + o.quant_type + "', only " + joined(format_names());
   }
   if (!o.source.empty()) {
