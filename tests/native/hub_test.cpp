@@ -133,6 +133,20 @@ TEST(Remote, AFolderRunsFromItsAddress) {
   EXPECT_EQ(run_host(server.origin() + "/a/other/", host_options()).code, ErrorCode::bad_input);
 }
 
+TEST(Remote, AWebPageIsNoFileOfAFolder) {
+  HttpServer server({});
+  const Files files = files_of(kFolder, "/llama/");
+  server.set_files(files);
+  // Such servers have a page for every address that they do not know.
+  server.set_reply([&files](const HttpRequest& request) -> std::optional<std::string> {
+    if (files.contains(request.path)) return {};
+    return answer(200, "<!doctype html>", "Content-Type: text/html\r\n");
+  });
+  const HostRun ran = run_host(server.origin() + "/llama/", host_options());
+  EXPECT_EQ(ran.code, ErrorCode::none) << ran.sentence;
+  EXPECT_EQ(ran.hash, expected(kFolder));
+}
+
 TEST(Remote, TheSecondStartReadsNoTokenizer) {
   HttpServer server({});
   Files files = files_of(kFolder, "/llama/");
