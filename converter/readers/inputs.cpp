@@ -49,9 +49,45 @@ void make_name_valid(LoadedModel& model) {
   model.warnings.push_back("the model's name is not UTF-8: it is kept as \"" + model.config.name + "\"");
 }
 
+constexpr std::string_view kPointer = "version https://git-lfs.github.com/spec/";
+constexpr std::uint64_t kMostOfPointer = 1024;  // bytes, as Git LFS has it
+
+/// Returns bad_input for a pointer of Git LFS in place of a file.
+Status check_fetched(const Input& file) {
+  if (file.size < kPointer.size() || file.size > kMostOfPointer) return {};
+  QSF_LET(head, read_head(file, kPointer.size()));
+  if (!std::ranges::equal(head, std::as_bytes(std::span(kPointer)))) return {};
+  return make_error(ErrorCode::bad_input, "{:.100} is a pointer of Git LFS: the file itself was not fetched",
+                    file.name);
+}
+
+/// Returns the place with a folder that refuses pointers of Git LFS.
+ModelLocation with_checked_files(ModelLocation place) {
+  place.folder.find = [find = std::move(place.folder.find)](const std::string& name) -> Result<std::optional<Input>> {
+    QSF_LET(file, find(name));
+    if (file) QSF_TRY(check_fetched(*file));
+    return std::move(file);
+  };
+  return place;
+}
+
+/// Returns the name of a file in a folder that is a model itself; empty if there is none.
+std::string model_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(sys::path_of(folder), error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string name = sys::text_of(at->path().filename());
+    if (name.ends_with(".gguf") || name.ends_with(".qsf")) names.push_back(name);
+  }
+  return names.empty() ? "" : *std::ranges::min_element(names);
+}
+
 }  // namespace
 
-Result<LoadedModel> open_place(const ModelLocation& place, bool with_tokenizer) {
+Result<LoadedModel> open_place(const ModelLocation& given, bool with_tokenizer) {
+  const ModelLocation place = with_checked_files(given);
+  if (place.file) QSF_TRY(check_fetched(*place.file));
   for (const InputKind& kind : kInputKinds) {
     if (!kind.recognise(place)) continue;
     QSF_LET(model, kind.open(place, with_tokenizer));
@@ -65,8 +101,8 @@ Result<LoadedModel> open_place(const ModelLocation& place, bool with_tokenizer) 
                       place.file->name, place.folder.name.empty() ? "." : place.folder.name);
   }
   return make_error(ErrorCode::unsupported,
-                    "{:.80} is of no kind that can be read: a Hugging Face directory, GGUF, or a whole checkpoint of "
-                    "llama2.c or one of its kin",
+                    "{:.80} is of no kind that can be read: a Hugging Face directory, a GGUF or .qsf file, or a whole "
+                    "checkpoint of llama2.c or one of its kin",
                     place.file ? place.file->name : place.name);
 }
 
@@ -85,6 +121,13 @@ Result<LoadedModel> open_model(const std::string& path, bool with_tokenizer, con
   if (!recipe.empty()) {
     QSF_LET(read, read_recipe_file(recipe, *files));
     place.recipe = std::move(read);
+  }
+  if (!place.file) {
+    QSF_LET(config, place.folder.find("config.json"));
+    if (const std::string name = config ? "" : model_in(path); !name.empty()) {
+      return make_error(ErrorCode::bad_input,
+                        "there is no config.json in {:.120}: to read {:.100} there, name this file", path, name);
+    }
   }
   QSF_LET(model, open_place(place, with_tokenizer));
   model.files = std::move(files);

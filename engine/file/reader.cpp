@@ -88,9 +88,9 @@ struct Lookalike {
 };
 constexpr std::array kLookalikes{
     Lookalike{0, "GGUF", "; it is a GGUF file, of which qsf-convert makes one"},
-    Lookalike{8, "{\"", "; it looks like safetensors: qsf-convert makes one of the folder that they are in"},
-    Lookalike{0, "PK\x03\x04",
-              "; it is a zip archive, as PyTorch writes: qsf-convert makes one of the folder that it is in"},
+    Lookalike{8, "{\"", "; it looks like safetensors: the model is the folder that they are in"},
+    Lookalike{0, "PK\x03\x04", "; it is a zip archive, as PyTorch writes: the model is the folder that it is in"},
+    Lookalike{0, "{", "; it is JSON: the model is the folder that it is in"},
     Lookalike{0, "version https://git-lfs", "; it is a pointer of Git LFS: the file itself was not fetched"},
     Lookalike{0, "<!", "; it is a web page: is the address the file's own?"},
     Lookalike{0, "<htm", "; it is a web page: is the address the file's own?"},

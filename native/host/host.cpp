@@ -30,6 +30,11 @@ Error with_address(const Error& error, const std::string& where) {
   return make_error(error.code, "{} ({:.200})", error.sentence, address);
 }
 
+/// Returns the error with the file of a repository that was chosen, which no note reports then.
+Error with_choice(const Error& error, const FoundModel& found) {
+  return found.choice.empty() ? error : make_error(error.code, "{} ({})", error.sentence, found.choice);
+}
+
 }  // namespace
 
 std::string_view isa_from_environment() {
@@ -79,10 +84,16 @@ Result<std::unique_ptr<Host>> Host::open(const std::string& model, const HostOpt
   SourceOptions finding = options.source;
   finding.budget = options.budget;
   QSF_LET(found, find_model(model, finding));
-  QSF_LET(host, open(found, rest, cancel));
+  Result<std::unique_ptr<Host>> opened = open(found, rest, cancel);
+  if (!opened && opened.error().code == ErrorCode::bad_magic && !found.made && is_url(found.where)) {
+    QSF_LET(other, find_model(model, finding, NamesOfUrls::checked));
+    if (other.made) opened = open(other, rest, cancel);
+  }
+  if (!opened) return with_choice(opened.error(), found);
+  std::unique_ptr<Host> host = std::move(*opened);
   if (draft) QSF_TRY(draft->follow(*host->session_, host->found_.notes));
   host->draft_ = std::move(draft);
-  return std::move(host);
+  return host;
 }
 
 Result<std::unique_ptr<Host>> Host::open(const FoundModel& found, const HostOptions& options,

@@ -71,6 +71,7 @@ Result<Address> address_of(std::string_view where) {
       make_error(ErrorCode::bad_argument,
                  "'{:.200}' is no address of the Hub: hf:OWNER/NAME, with /FILE or @REVISION after it", where);
   std::string_view rest = where.substr(kScheme.size());
+  if (rest.starts_with("//")) rest.remove_prefix(2);
   Address out;
   if (const std::size_t at = rest.rfind('@'); at != rest.npos) {
     out.revision = rest.substr(at + 1);
@@ -267,9 +268,15 @@ Result<Listing> read_listing(const std::string& text) {
   return out;
 }
 
+/// Returns a revision as one part of a path.
+std::string as_part(const std::string& revision) {
+  std::string out = encoded_for_url(revision);
+  for (std::size_t at = out.find('/'); at != out.npos; at = out.find('/')) out.replace(at, 1, "%2F");
+  return out;
+}
+
 std::string resolved(const Address& address, const std::string& revision, const std::string& file) {
-  return endpoint() + "/" + address.repository() + "/resolve/" + encoded_for_url(revision) + "/" +
-         encoded_for_url(file);
+  return endpoint() + "/" + address.repository() + "/resolve/" + as_part(revision) + "/" + encoded_for_url(file);
 }
 
 }  // namespace
@@ -313,10 +320,8 @@ Result<HubModel> find_in_hub(const std::string& where, const SourceOptions& opti
   SourceOptions asking = options;
   asking.token = out.token;
   asking.status = &status;
-  std::string revision = address.revision;
-  for (std::size_t at = revision.find('/'); at != revision.npos; at = revision.find('/'))
-    revision.replace(at, 1, "%2F");
-  const std::string url = endpoint() + "/api/models/" + address.repository() + "/revision/" + revision + "?blobs=true";
+  const std::string url =
+      endpoint() + "/api/models/" + address.repository() + "/revision/" + as_part(address.revision) + "?blobs=true";
   const Result<std::string> text = http_text(url, asking, kMostBytes);
   Listing listing;
   if (text) {

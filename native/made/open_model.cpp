@@ -11,7 +11,6 @@
 namespace qsf {
 namespace {
 
-/// Whether a URL's name says that it is a .qsf file, which costs no request to find out.
 bool names_qsf(const std::string& url) { return name_of_url(url).ends_with(".qsf"); }
 
 }  // namespace
@@ -24,16 +23,17 @@ Result<FoundModel> locate_model(const std::string& where, const SourceOptions& o
   out.where = found.path.empty() ? found.url : found.path;
   out.names = std::move(found.names);
   out.token = std::move(found.token);
+  out.choice = found.note;
   if (!found.note.empty()) out.notes.push_back(std::move(found.note));
   return out;
 }
 
-Result<FoundModel> find_model(const std::string& where, const SourceOptions& options) {
+Result<FoundModel> find_model(const std::string& where, const SourceOptions& options, NamesOfUrls names) {
   QSF_LET(out, locate_model(where, options));
   if (!is_url(out.where)) {
     QSF_LET(made, MadeModel::open(out.where, options));
     out.made = std::move(made);
-  } else if (!names_qsf(out.where) || !options.quant_type.empty()) {
+  } else if (names == NamesOfUrls::checked || !names_qsf(out.where) || !options.quant_type.empty()) {
     std::uint32_t status = 0;
     SourceOptions reading = options;
     reading.token = out.token;

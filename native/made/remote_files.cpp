@@ -119,6 +119,8 @@ Result<std::optional<convert::Input>> RemoteFiles::find(const std::string& url) 
   Result<convert::Input> input = open(url);
   if (input) return std::optional(std::move(*input));
   if (input.error().code == ErrorCode::http_status && status_ == kMissing) return std::optional<convert::Input>();
+  // A web page, which some servers have for every address that they do not know.
+  if (input.error().code == ErrorCode::bad_magic) return std::optional<convert::Input>();
   // An empty file has no ranges.
   if (input.error().code == ErrorCode::truncated) return std::optional<convert::Input>();
   return input.error();

@@ -28,7 +28,7 @@ class RemoteFiles {
 
   /// Opens the file at a URL. Errors are those of Source::open.
   Result<convert::Input> open(const std::string& url);
-  /// Empty if the server says that there is no such file (404).
+  /// Empty if the server says that there is no such file (404), or has a web page in its place.
   Result<std::optional<convert::Input>> find(const std::string& url);
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(files_.size()); }

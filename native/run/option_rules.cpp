@@ -25,6 +25,11 @@ bool contains(const std::vector<std::string_view>& names, std::string_view name)
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+bool same_but_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
 /// Reads ids such as "1,2,3".
 bool read_ids(std::string_view text, std::vector<std::uint32_t>& out) {
   while (true) {
@@ -161,6 +166,9 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
   if (o.isa.empty()) o.isa = isa_from_environment();
   if (!o.isa.empty() && !contains(instruction_sets(), o.isa)) {
     return "there is no instruction set '" + o.isa + "' here, only " + joined(instruction_sets());
+  }
+  for (const std::string_view name : format_names()) {
+    if (same_but_case(name, o.quant_type)) o.quant_type = name;
   }
   if (!o.quant_type.empty() && !contains(format_names(), o.quant_type)) {
     return "there is no type '" + o.quant_type + "', only " + joined(format_names());

@@ -47,7 +47,7 @@ std::string shown(std::string_view address) {
 }  // namespace
 
 bool is_url(std::string_view where) { return begins(where, kHttp) || begins(where, kHttps); }
-bool is_hub(std::string_view where) { return where.starts_with("hf:"); }
+bool is_hub(std::string_view where) { return begins(where, "hf:"); }
 
 bool same_origin(std::string_view a, std::string_view b) {
   const auto origin = [](std::string_view url) {
@@ -72,7 +72,7 @@ std::string without_secrets(std::string_view text) {
     if (is_url(text)) {
       length = std::min(text.find_first_of(" \t\r\n\"'<>"), text.size());
       // Marks at its end belong to the sentence.
-      length = text.substr(0, length).find_last_not_of(".,:;!") + 1;
+      length = text.substr(0, length).find_last_not_of(".,:;!)") + 1;
       out += shown(text.substr(0, length));
     } else {
       out += text.front();

@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "system/memory.h"
 
@@ -62,6 +64,13 @@ Result<const Curl*> load_curl() {
   static const Loaded loaded = load();
   if (loaded.error.code != ErrorCode::none) return loaded.error;
   return &loaded.curl;
+}
+
+bool worth_retrying(CURLcode code) {
+  constexpr CURLcode kFinal[] = {
+      CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT, CURLE_TOO_MANY_REDIRECTS, CURLE_PEER_FAILED_VERIFICATION,
+      CURLE_SSL_CACERT_BADFILE,   CURLE_FAILED_INIT,   CURLE_OUT_OF_MEMORY,      CURLE_NOT_BUILT_IN};
+  return std::find(std::begin(kFinal), std::end(kFinal), code) == std::end(kFinal);
 }
 
 }  // namespace qsf

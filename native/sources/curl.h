@@ -31,4 +31,7 @@ struct Curl {
 /// Returns the same table every time; unsupported_host if the library or a function of it is missing.
 Result<const Curl*> load_curl();
 
+/// Returns whether a transfer that ended so may succeed when it is repeated.
+bool worth_retrying(CURLcode code);
+
 }  // namespace qsf

@@ -102,6 +102,7 @@ void HttpAnswer::add_line(std::string_view line) {
   if (name == "last-modified") last_modified = value;
   if (name == "content-encoding") encoding = lower(value);
   if (name == "location") location = value;
+  if (name == "content-type") content_type = lower(value);
   if (name == "content-range") read_content_range(value, *this);
   if (name == "content-length") has_length = number(value, length);
   if (name == "retry-after" && number(value, seconds)) {
@@ -116,6 +117,10 @@ Judged judge(const HttpAnswer& answer, const HttpIdentity* known, std::uint64_t 
     if (known != nullptr) {
       if (const char* what = difference(answer, *known)) return {refuse, changed(what)};
       if (answer.has_length && answer.length != known->size) return {refuse, changed("size")};
+    }
+    if (known == nullptr && answer.content_type.starts_with("text/html")) {
+      return {refuse,
+              make_error(ErrorCode::bad_magic, "the server answers with a web page: is the address the file's own?")};
     }
     return {refuse, make_error(ErrorCode::no_ranges, "the server answers range requests with the whole file (200)")};
   }

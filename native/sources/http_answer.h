@@ -12,7 +12,7 @@ namespace qsf {
 /// The headers of one answer that matter (RFC 9110).
 struct HttpAnswer {
   std::uint32_t status = 0;
-  std::string etag, last_modified, encoding, location;
+  std::string etag, last_modified, encoding, location, content_type;
   bool has_range = false;  // whether a Content-Range could be read
   std::uint64_t first = 0, last = 0;
   bool has_total = false;  // the range's complete length was given

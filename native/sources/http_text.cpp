@@ -83,7 +83,7 @@ Status attempt(const Curl& c, const std::string& url, const SourceOptions& optio
                       without_secrets(url));
   }
   if (code != CURLE_OK) {
-    passes = true;
+    passes = worth_retrying(code);
     return make_error(ErrorCode::network_error, "{} ({:.200})", message[0] != '\0' ? message : c.easy_strerror(code),
                       without_secrets(url));
   }

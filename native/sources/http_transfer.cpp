@@ -19,13 +19,6 @@ constexpr std::uint64_t kMaxBytes = 4u << 20;       // of one transfer; a single
 constexpr auto kAuthoritiesFile = static_cast<CURLINFO>(CURLINFO_STRING + 61);
 constexpr auto kAuthoritiesFolder = static_cast<CURLINFO>(CURLINFO_STRING + 62);
 
-bool worth_retrying(CURLcode code) {
-  constexpr CURLcode kFinal[] = {
-      CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT, CURLE_TOO_MANY_REDIRECTS, CURLE_PEER_FAILED_VERIFICATION,
-      CURLE_SSL_CACERT_BADFILE,   CURLE_FAILED_INIT,   CURLE_OUT_OF_MEMORY,      CURLE_NOT_BUILT_IN};
-  return std::find(std::begin(kFinal), std::end(kFinal), code) == std::end(kFinal);
-}
-
 milliseconds wait_after(const SourceOptions& options, std::uint32_t failures, std::uint32_t retry_after) {
   milliseconds wait = options.first_wait;
   for (std::uint32_t i = 1; i < failures && wait < options.longest_wait; ++i) wait *= 2;

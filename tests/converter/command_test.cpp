@@ -201,6 +201,13 @@ TEST(Command, MissingAndForeignFiles) {
   const std::string out = folder.path("x.qsf");
   expect(run(folder.path("missing") + " " + out), 1, "there is no file or directory");
   expect(run(folder.path() + " " + out), 1, "no config.json");
+  write_text(folder.path("a.gguf"), "hello");
+  expect(run(folder.path() + " " + out), 1, "to read a.gguf there, name this file");
+  std::filesystem::remove(folder.path("a.gguf"));
+  write_text(folder.path("config.json"), "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");
+  expect(run(folder.path() + " " + out), 1, "config.json is a pointer of Git LFS");
+  expect(run(folder.path("config.json") + " " + out), 1, "config.json is a pointer of Git LFS");
+  std::filesystem::remove(folder.path("config.json"));
   write_text(folder.path("foreign"), "hello");
   expect(run(folder.path("foreign") + " " + out), 1, "of no kind that can be read");
   expect(run("--inspect " + folder.path("foreign")), 1, "too few");

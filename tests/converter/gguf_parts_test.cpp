@@ -53,6 +53,12 @@ TEST_F(GgufParts, ThatDoNotBelongTogetherAreRefused) {
   std::map<std::string, Weights> weights;
   write_bytes(path(2), gguf_of(kSource + "/tests/data/llama", GgmlType::f16, weights).file());
   expect(path(1), ErrorCode::bad_input, "part 2 of 3");
+  write_bytes(path(2), Bytes(parts_[1].file().size()));
+  expect(path(1), ErrorCode::bad_magic, "m-00002-of-00003.gguf: this is no GGUF file");
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
+  const auto text = std::as_bytes(std::span(pointer));
+  write_bytes(path(2), Bytes(text.begin(), text.end()));
+  expect(path(1), ErrorCode::bad_input, "m-00002-of-00003.gguf is a pointer of Git LFS");
   GgufWriter more = parts_[1];
   more.tensor("another", GgmlType::f32, {1}, Bytes(4));
   write_bytes(path(2), more.file());

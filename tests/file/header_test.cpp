@@ -76,6 +76,7 @@ TEST_F(HeaderTest, WhatIsTakenForOneIsTold) {
       {"GGUF\3", "a GGUF file"},
       {std::string("\x40\0\0\0\0\0\0\0{\"a\":", 13), "looks like safetensors"},
       {"PK\3\4", "a zip archive"},
+      {"{\n \"model_type\"", "JSON: the model is the folder"},
       {"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS"},
       {"<!DOCTYPE html>", "a web page"},
       {"<html>", "a web page"},

@@ -34,6 +34,7 @@ TEST(Address, KeepsItsSecrets) {
       {"/a/path?b=c@d", "/a/path?b=c@d"},
       {"", ""},
       {"reading http://h/m?s=1: 2 bytes", "reading http://h/m?s=***: 2 bytes"},
+      {"no answer (http://h/m?s=1)", "no answer (http://h/m?s=***)"},
       {"not expected: https://u:p@h/m?s=1 http://h/n?t=2, and \"http://v@h/o?x=y\" too",
        "not expected: https://***@h/m?s=*** http://h/n?t=***, and \"http://***@h/o?x=***\" too"},
   };

@@ -73,6 +73,7 @@ TEST(HttpAnswer, IsJudged) {
       {"more than asked", {"HTTP/1.1 206 x", "Content-Range: bytes 10-20/100"}, false, refuse, network_error},
       {"backwards", {"HTTP/1.1 206 x", "Content-Range: bytes 10-9/100"}, false, refuse, network_error},
       {"whole file first", {"HTTP/1.1 200 x", "Content-Length: 100"}, true, refuse, no_ranges},
+      {"web page", {"HTTP/1.1 200 x", "Content-Type: Text/HTML; charset=utf-8"}, true, refuse, bad_magic},
       {"whole file later", {"HTTP/1.1 200 x", "ETag: \"v1\""}, false, refuse, no_ranges},
       {"whole other file", {"HTTP/1.1 200 x", "ETag: \"v2\""}, false, refuse, file_changed},
       {"whole longer file", {"HTTP/1.1 200 x", "Content-Length: 101"}, false, refuse, file_changed},

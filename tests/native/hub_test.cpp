@@ -106,6 +106,13 @@ TEST(Remote, AGgufRunsFromItsAddress) {
   EXPECT_EQ(run_host(server.origin() + "/llama.bin", host_options()).hash, hash) << "the name says nothing";
 }
 
+TEST(Remote, AGgufIsFoundUnderAnyName) {
+  HttpServer server(read_bytes(kGguf));
+  const HostRun ran = run_host(server.origin() + "/llama.qsf", host_options());
+  EXPECT_EQ(ran.code, ErrorCode::none) << ran.sentence;
+  EXPECT_EQ(ran.hash, expected(kGguf));
+}
+
 TEST(Remote, AFolderOfDividedWeightsRuns) {
   const std::string sharded = source_dir() + "/../shared/data/derived/stories260K-hf-bf16-sharded";
   if (!fs::exists(sharded)) return;
@@ -124,6 +131,20 @@ TEST(Remote, AFolderRunsFromItsAddress) {
   EXPECT_EQ(remote.hash, local.hash);
   EXPECT_NE(remote.hash, expected(kFolder));
   EXPECT_EQ(run_host(server.origin() + "/a/other/", host_options()).code, ErrorCode::bad_input);
+}
+
+TEST(Remote, AWebPageIsNoFileOfAFolder) {
+  HttpServer server({});
+  const Files files = files_of(kFolder, "/llama/");
+  server.set_files(files);
+  // Such servers have a page for every address that they do not know.
+  server.set_reply([&files](const HttpRequest& request) -> std::optional<std::string> {
+    if (files.contains(request.path)) return {};
+    return answer(200, "<!doctype html>", "Content-Type: text/html\r\n");
+  });
+  const HostRun ran = run_host(server.origin() + "/llama/", host_options());
+  EXPECT_EQ(ran.code, ErrorCode::none) << ran.sentence;
+  EXPECT_EQ(ran.hash, expected(kFolder));
 }
 
 TEST(Remote, TheSecondStartReadsNoTokenizer) {
@@ -236,7 +257,7 @@ class Hub : public ::testing::Test {
     if (refusal_ != 0) return answer(refusal_, "{}", refusal_ == 429 ? "Retry-After: 0\r\n" : "");
     if (!token_.empty() && request.authorization != "Bearer " + token_) return answer(401, "{}");
     const std::string path = request.path.substr(0, request.path.find('?'));
-    for (const std::string& revision : {std::string("main"), std::string("v1"), kCommit}) {
+    for (const std::string& revision : {std::string("main"), std::string("v1"), std::string("refs%2Fa%20b"), kCommit}) {
       if (path == "/api/models/a/b/revision/" + revision) {
         Json siblings = Json::array();
         for (const auto& [name, bytes] : files_) siblings.push_back({{"rfilename", name}, {"size", bytes.size()}});
@@ -266,7 +287,8 @@ TEST_F(Hub, AFileOfARepositoryRuns) {
   add("sub/llama Q8.gguf", read_bytes(kGguf));
   add("sub/llama%20Q8.gguf", read_bytes(kGguf));  // as the address has it
   const std::string hash = expected(kGguf);
-  for (const char* where : {"hf:a/b/sub/llama Q8.gguf", "hf:a/b/sub/llama Q8.gguf@v1"}) {
+  for (const char* where : {"hf:a/b/sub/llama Q8.gguf", "hf:a/b/sub/llama Q8.gguf@v1", "hf:a/b@refs/a b",
+                            "HF://a/b/sub/llama Q8.gguf@refs/a b"}) {
     const HostRun ran = run_host(where, host_options());
     EXPECT_EQ(ran.code, ErrorCode::none) << ran.sentence;
     EXPECT_EQ(ran.hash, hash);
@@ -311,6 +333,10 @@ TEST_F(Hub, WithoutAFileTheBestThatFitsIsChosen) {
   ASSERT_EQ(ran.code, ErrorCode::none) << ran.sentence;
   EXPECT_NE(ran.notes[0].find("b-Q4_0.gguf"), std::string::npos) << ran.notes[0];
   EXPECT_EQ(ran.hash, expected(kGguf));
+  options.budget = 1u << 20;
+  ran = run_host("hf:a/b", options);
+  EXPECT_EQ(ran.code, ErrorCode::budget_too_small);
+  EXPECT_NE(ran.sentence.find("b-Q4_0.gguf"), std::string::npos) << ran.sentence;
 }
 
 TEST_F(Hub, TheChoiceIsThatOfPages) {

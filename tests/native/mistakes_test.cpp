@@ -40,6 +40,13 @@ std::string after(const std::string& text, const std::string& words) {
   return at == std::string::npos ? "" : text.substr(at + words.size());
 }
 
+TEST(Mistakes, TypesHaveNamesInAnyCase) {
+  EXPECT_TRUE(has(refusal({"--quant-type", "Q9_K"}), "there is no type 'Q9_K'"));
+  const std::string model = source_dir() + "/tests/data/llama";
+  const Ran ran = run_with({model, "--tokens", "1", "-n", "0", "--quant-type", "Q4_0", "--cache", "none"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+}
+
 TEST(Mistakes, SizesTakeSuffixes) {
   const auto budget = [](const std::string& size) {
     const TempDir dir;

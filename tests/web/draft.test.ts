@@ -30,7 +30,7 @@ it('is any source that the model can be', async () => {
   expect(address).toBe('https://page.test/demo/small.gguf');
   expect(repository).toBe('hf:owner/name@main');
   expect(moved).toEqual(bytes);
-  expect(file).toBeInstanceOf(Blob);
+  expect(file).toMatchObject([{ name: 'draft.gguf', file: expect.any(Blob) as Blob }]);
   expect(bytes).toHaveLength(3); // the worker has copies of its own
   expect(backend.loads.map(({ open }) => open.guesses)).toEqual([0, 3, 0, 0]);
   await QSF.load(URL_);

@@ -69,6 +69,8 @@ export class FakeMakers {
   traps = false;
   /** A file that is looked for next to the first one. */
   other: string | undefined;
+  /** Looks for config.json next to a file that does not begin as a GGUF does. */
+  recognizes = false;
   /** The sizes of all files, as plan() saw them. */
   sizes: number[] = [];
 
@@ -114,6 +116,9 @@ class FakeMaker implements MakerModule {
     if (this.#all.traps) throw new WebAssembly.RuntimeError('unreachable');
     const file = this.#files.find(name);
     if (file < 0) return failed(`no ${name}`);
+    const magic = new Uint8Array(4);
+    if (this.#all.recognizes && !this.#files.read(file, 0, magic)) return failed('not there yet');
+    if (this.#all.recognizes && magic[0] !== 71 && this.#files.find('config.json') < 0) return failed('of no kind');
     const front = new Uint8Array(FRONT);
     for (let at = 0, size = 50_000; at < FRONT; at += size) {
       size = Math.min(size, FRONT - at);

@@ -408,3 +408,12 @@ it('very many pieces are one request, and are looked at as often as few', async 
   expect(few).toBeLessThanOrEqual(5);
   expect(many).toBeLessThanOrEqual(few + 0.1);
 });
+
+it('a web page is no file of a directory, whose server has one for every address that it does not know', async () => {
+  const headers = { 'Content-Type': 'text/html; charset=utf-8', 'Content-Length': '15' };
+  const fetch = async () => new Response('<!doctype html>', { headers });
+  const page = (refusesPages: boolean) =>
+    new HttpFile('https://models.test/m/added.json', { fetch, refusesPages }).open();
+  await expect(page(true)).rejects.toMatchObject({ code: 'http_status', status: 200 });
+  expect(await page(false)).toMatchObject({ size: 15 });
+});

@@ -110,6 +110,12 @@ describe('a made source', () => {
     expect(asked).toEqual(['second.gguf', 'second.gguf']);
   });
 
+  it('asks for no file that only zeros in place of bytes made it look for', async () => {
+    makers.recognizes = true;
+    await MadeSource.open(making(new BytesSource(model)));
+    expect(asked).toEqual([]);
+  });
+
   it('gives the sentence of a model that cannot be made, and closes', async () => {
     makers.refuses = { code: errorNumbers.unsupported, sentence: 'the architecture "x" is not known' };
     const bytes = new BytesSource(model);

@@ -1,4 +1,5 @@
 // What the package does in Node alone; that it gives the same text is tests/examples' to say.
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, openAsBlob, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,6 +24,9 @@ describe('what is opened', () => {
     expect(absolute('file:///models/m.qsf')).toBe('file:///models/m.qsf');
     expect(absolute('models/my model.qsf')).toBe(pathToFileURL(join(process.cwd(), 'models/my model.qsf')).href);
     expect(absolute('models/dir/')).toBe(pathToFileURL(join(process.cwd(), 'models/dir/')).href);
+    expect(absolute('tests/web')).toBe(pathToFileURL(join(process.cwd(), 'tests/web/')).href);
+    expect(absolute(pathToFileURL(folder))).toBe(`${pathToFileURL(folder).href}/`);
+    expect(absolute('/')).toBe('file:///');
     expect(() => absolute('ftp://models.test/m.qsf')).toThrow(/neither an http\(s\) nor a file: address, nor a path/);
     expect(() => absolute('http://[')).toThrow('"http://[" is not an address');
   });
@@ -55,6 +59,14 @@ describe('a file', () => {
     await source.close();
     await expect(FileSource.open(folder)).rejects.toMatchObject({ code: 'io_error' });
     await expect(FileSource.open(join(folder, 'none'))).rejects.toMatchObject({ code: 'io_error' });
+  });
+
+  it('that is a pipe ends in io_error, without waiting for a writer', async () => {
+    const path = join(folder, 'pipe');
+    execFileSync('mkfifo', [path]);
+    const opened = FileSource.open(path).catch((error: unknown) => error);
+    const waited = new Promise((resolve) => setTimeout(resolve, 2000, 'waits'));
+    expect(await Promise.race([opened, waited])).toMatchObject({ code: 'io_error' });
   });
 });
 

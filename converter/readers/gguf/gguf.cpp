@@ -288,6 +288,7 @@ Result<std::uint64_t> parse_front(std::uint64_t file_size, Gguf& out, std::vecto
   ByteReader reader(bytes);
   if (reader.read<std::uint32_t>() != kMagic) return make_error(ErrorCode::bad_magic, "this is no GGUF file");
   const auto version = reader.read<std::uint32_t>();
+  if (reader.bad()) return truncated("the header");
   if (version < 2 || version > 3) {
     return make_error(ErrorCode::bad_version, "GGUF version {} is not supported, versions 2 and 3 are{}", version,
                       (version & 0xffff) == 0 && version != 0 ? " (this file is big-endian)" : "");

@@ -54,7 +54,9 @@ Status join_gguf_parts(const ModelLocation& place, Gguf& gguf) {
       const std::string name = part_name(own_name, number, count);
       QSF_LET(file, place.folder.find(name));
       if (!file) return make_error(ErrorCode::io_error, "{:.100}, one of {} parts, is not there", name, count);
-      QSF_LET(read, read_gguf(*file, place.ternary));
+      Result<Gguf> opened = read_gguf(*file, place.ternary);
+      if (!opened) return make_error(opened.error().code, "{:.100}: {}", name, opened.error().sentence);
+      Gguf read = std::move(*opened);
       const std::uint32_t says = read.u32(kNumber).value_or(count);
       if (read.u32(kCount) == count && says != number && says < count) {
         return make_error(ErrorCode::bad_input, "{:.100} says that it is part {} of {}, which is {:.100}", name,

@@ -87,9 +87,10 @@ Result<std::optional<TokenizerSource>> read_gguf_tokenizer(const Gguf& gguf) {
   TokenizerSource out;
   const auto named = std::ranges::find(kTokenizerNames, *model, &TokenizerName::name);
   if (named == kTokenizerNames.end()) {
-    return make_error(ErrorCode::unsupported,
-                      "GGUF: the tokenizer \"{:.40}\" is not supported; \"--tokenizer none\" converts without one",
-                      *model);
+    return make_error(
+        ErrorCode::unsupported,
+        "GGUF: the tokenizer \"{:.40}\" is not supported; \"qsf-convert --tokenizer none\" converts without one",
+        *model);
   }
   out.kind = named->kind;
   const std::string_view pre = gguf.text(token_key(kPre)).value_or(kDefaultPattern);

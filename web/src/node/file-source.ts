@@ -1,5 +1,5 @@
 // A file, read at the engine's offsets into the engine's memory.
-import { open } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 
 import { QSFError, messageOf } from '../errors.js';
@@ -14,6 +14,7 @@ export class FileSource extends LocalSource {
   static async open(path: string): Promise<FileSource> {
     let file: FileHandle | undefined;
     try {
+      if (!(await stat(path)).isFile()) throw new Error('it is no file'); // to open a pipe would wait for a writer
       file = await open(path);
       const about = await file.stat();
       if (!about.isFile()) throw new Error('it is no file');

@@ -1,7 +1,8 @@
 // The parts of ../platform.ts that differ in Node: threads of its own, and files in addition to addresses. The build
 // uses it in place of that file.
+import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 import { QSFError } from '../errors.js';
 import { NodeWorker } from './thread.js';
@@ -10,12 +11,12 @@ import { NodeWorker } from './thread.js';
 export const keepsModels = false;
 
 /**
- * Returns an http(s) or file: address without its fragment, and any other text as the file: address of a path, which is
- * a directory's if it ends with a slash. Throws bad_argument for other schemes.
+ * Returns an http(s) or file: address without its fragment, and any other text as the file: address of a path. That of a
+ * directory ends with a slash. Throws bad_argument for other schemes.
  */
 export function absolute(address: string | URL): string {
   const text = String(address);
-  if (!/^[a-z][a-z\d+.-]+:/i.test(text)) return pathToFileURL(resolve(text)).href + (/[/\\]$/.test(text) ? '/' : '');
+  if (!/^[a-z][a-z\d+.-]+:/i.test(text)) return ofFile(resolve(text), /[/\\]$/.test(text));
   let url: URL;
   try {
     url = new URL(text);
@@ -25,7 +26,22 @@ export function absolute(address: string | URL): string {
   if (!['http:', 'https:', 'file:'].includes(url.protocol))
     throw new QSFError('bad_argument', `"${text}" is neither an http(s) nor a file: address, nor a path`);
   url.hash = '';
-  return url.href;
+  return url.protocol === 'file:' && !url.pathname.endsWith('/') ? ofFile(fileURLToPath(url), false) : url.href;
+}
+
+/** Returns the file: address of a path. */
+function ofFile(path: string, isNamedDirectory: boolean): string {
+  const { href } = pathToFileURL(path);
+  return (isNamedDirectory || isDirectory(path)) && !href.endsWith('/') ? `${href}/` : href;
+}
+
+/** What cannot be looked at is refused when it is opened. */
+function isDirectory(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
 }
 
 /** Returns the address of one of the package's own files, given as an address or a path. */

@@ -8,6 +8,8 @@ import type { ModelSource } from '../types.js';
 
 /** Returns an absolute address, the name of a repository, a file, or a copy of bytes for the worker. */
 export async function sourceOf(source: ModelSource, name = 'the model'): Promise<LoadRequest['source']> {
+  // A message of Node loses the name of a File, which parts of a model need.
+  if (source instanceof File && source.name !== '') return named([source]);
   if (source instanceof Blob) return source;
   if (source !== '' && (typeof source === 'string' || source instanceof URL)) return addressOf(source);
   if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return copyOf(present(name, source));

@@ -37,6 +37,8 @@ export interface Want {
 /** The options of fetching, and the function that fetches; default: fetch(). */
 export interface Access extends Network {
   fetch?: typeof fetch;
+  /** Whether a web page is no file: some servers answer with one for every address that they do not know. */
+  refusesPages?: boolean;
 }
 
 export interface HttpOptions extends Access {
@@ -244,6 +246,8 @@ export class HttpFile {
     const response = await this.#request({ Range: `bytes=0-${HEAD_BYTES - 1}` });
     if (response.status === 416) throw new QSFError('truncated', `${this.url} is empty`, { url: this.url });
     if (response.status !== 200 && response.status !== 206) throw statusError(this.url, response);
+    if (this.#options.refusesPages && response.headers.get('Content-Type')?.startsWith('text/html'))
+      throw statusError(this.url, response);
     this.#validator = validatorOf(response);
     const ownOrigin = new URL(response.url || this.url).origin === this.#options.origin;
     const usable = this.#validator !== null && !this.#validator.startsWith('W/');

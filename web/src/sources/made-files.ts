@@ -51,7 +51,8 @@ export class MadeFiles implements MakerFiles {
 
   find(name: string): number {
     const number = this.#names.get(name);
-    if (number === undefined) this.#unknown.add(name);
+    // After zeros in place of bytes, a call asks for files that the model may not have.
+    if (number === undefined && this.#missing.length === 0) this.#unknown.add(name);
     return number ?? -1;
   }
 

@@ -21,6 +21,8 @@ type Where = LoadRequest['source'];
 /** The name of a file that has none. */
 const NAMELESS = 'model';
 const NOT_FOUND = 404;
+/** The statuses of web pages in place of files. */
+const PAGES = [200, 206];
 
 /** Whether a model comes from the network. */
 export const isRemote = (source: Where): source is string => typeof source === 'string' && !source.startsWith('file:');
@@ -94,16 +96,17 @@ async function openBytes(
   request: LoadRequest,
   source: Exclude<Where, readonly NamedFile[]>,
   warn: Warn,
+  refusesPages = false,
 ): Promise<ByteSource> {
   if (source instanceof Uint8Array) return new BytesSource(source);
   if (typeof source !== 'string') return openBlob(request, source, warn);
-  return isRemote(source) ? openHttp(request, source, warn) : openFile(source);
+  return isRemote(source) ? openHttp(request, source, warn, refusesPages) : openFile(source);
 }
 
 const openBlob = ({ cache, cacheLimit = Infinity }: LoadRequest, blob: Blob, warn: Warn): BlobSource =>
   cache && keepsFiles() ? new CopiedBlob(blob, cacheLimit, warn) : new BlobSource(blob);
 
-async function openHttp(request: LoadRequest, url: string, warn: Warn): Promise<HttpSource> {
+async function openHttp(request: LoadRequest, url: string, warn: Warn, refusesPages: boolean): Promise<HttpSource> {
   const { cache, cacheLimit, network } = request;
   let kept = cache ? await openCache(url, network.headers, warn) : undefined;
   // Another tab makes the file, and has not finished.
@@ -111,7 +114,7 @@ async function openHttp(request: LoadRequest, url: string, warn: Warn): Promise<
     await kept.close();
     kept = undefined;
   }
-  const access = { ...network, fetch: fetchFile };
+  const access = { ...network, fetch: fetchFile, refusesPages };
   let http: HttpSource;
   try {
     http = await HttpSource.open(url, kept, access, warn);
@@ -171,9 +174,10 @@ async function openOther(request: LoadRequest, name: string, warn: Warn): Promis
   const url = new URL(source);
   url.pathname = [...url.pathname.split('/').slice(0, -1), encodeURIComponent(name)].join('/');
   try {
-    return await openBytes(request, url.href, warn);
+    return await openBytes(request, url.href, warn, true);
   } catch (error) {
-    const isAbsent = error instanceof QSFError && (error.status === NOT_FOUND || error.code === 'io_error');
+    const { status = 0, code } = error instanceof QSFError ? error : {};
+    const isAbsent = status === NOT_FOUND || PAGES.includes(status) || code === 'io_error';
     if (isAbsent) return undefined;
     throw error;
   }
