@@ -67,6 +67,7 @@ export type {
   ModelSource,
   NetworkOptions,
   Pooling,
+  PlanSummary,
   Progress,
   Prompt,
   PromptProgress,

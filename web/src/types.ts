@@ -62,6 +62,8 @@ export interface Progress {
   secondsLeft?: number;
   /** The next request of a server that failed, until bytes arrive. */
   retry?: Retry;
+  /** What the memory plan means, from the phase `plan` on. */
+  plan?: PlanSummary;
   /** The expected speed, from the phase `plan` on, if `computeRate` was given. */
   expected?: Expected;
   /** Bytes read from the network and from the cache since load() began. */
@@ -77,6 +79,19 @@ export interface Retry {
   tries: number;
   /** Seconds from the report to this try. */
   seconds: number;
+}
+
+/** What a memory plan means for a text, known before a weight is requested. */
+export interface PlanSummary {
+  /** Bytes of all weights in memory, and of those that stay there. */
+  weightBytes: number;
+  pinnedBytes: number;
+  /** Bytes of weights that are read for each token; 0 if all stay. */
+  tokenBytes: number;
+  /** The type of keys and values. */
+  kv: KvType;
+  /** Tokens of context of each sequence. */
+  maxSeqLen: number;
 }
 
 /** The speed that the memory plan makes expect. */

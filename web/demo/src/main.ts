@@ -6,6 +6,7 @@ import { ALL, FEW, budgetAt, stopFor } from './budget.js';
 import { onRemove, showCache, showDownload } from './cache.js';
 import { isCancelled } from './cancelled.js';
 import type { ChatMode } from './chat.js';
+import { consequences } from './consequences.js';
 import { byId } from './dom.js';
 import { hideEnding } from './ending.js';
 import { drawFigures } from './figures.js';
@@ -62,6 +63,8 @@ let isOpening = false;
 /** Whether an opening has begun since the page was loaded. */
 let hasBegun = false;
 let refused = false;
+/** What the plan of the last opening means, in sentences. */
+let meaning = '';
 let writing: AbortController | undefined;
 
 const stage: Stage = {
@@ -132,6 +135,9 @@ function open({ climb = false } = {}): Promise<QSF | undefined> {
 }
 
 function report(progress: Progress): void {
+  if (progress.plan) meaning = consequences(progress.plan, progress.expected);
+  // Later reports have the same plan, and a screen reader says each change.
+  if (progress.phase === 'plan') status.textContent = meaning;
   if (progress.phase === 'download') showDownload(progress);
   if (progress.phase === 'ready') hideOpening();
   else if (slot.source !== MODEL) showOpening(titleOf(slot.source, MODEL), progress);
@@ -177,11 +183,7 @@ function drawPlan(stats: Stats): void {
   drawMap(bar, map, stats);
   drawStrip(strip, stats);
   drawFigures(stats);
-  const { maxSeqLen, segments, pinnedSegments } = stats.plan;
-  status.textContent =
-    segments === pinnedSegments
-      ? `All of the model fits. Room for ${maxSeqLen} tokens.`
-      : `The model does not fit whole, and runs all the same: the rest streams. Room for ${maxSeqLen} tokens.`;
+  status.textContent = `${meaning} Room for ${stats.plan.maxSeqLen} tokens.`;
   void showCache(slot.source, stats.model.bytes);
 }
 
