@@ -121,7 +121,13 @@ describe('an address that is shown', () => {
 
 describe('the consequences of a budget', () => {
   const MIB = 1024 * 1024;
-  const plan = { weightBytes: 100 * MIB, pinnedBytes: 25 * MIB, tokenBytes: 76 * MIB, kv: 'f16', maxSeqLen: 9 } as const;
+  const plan = {
+    weightBytes: 100 * MIB,
+    pinnedBytes: 25 * MIB,
+    tokenBytes: 76 * MIB,
+    kv: 'f16',
+    maxSeqLen: 9,
+  } as const;
 
   it('are what stays and streams, the bits of keys and values, and the speed', () => {
     const expected = { tokensPerSecond: 7.04, residentMemory: 1, residentTokensPerSecond: 1 };
@@ -130,7 +136,9 @@ describe('the consequences of a budget', () => {
         'Keys and values have 16 bits. About 7.0 tokens/s.',
     );
     const whole = { ...plan, pinnedBytes: plan.weightBytes, tokenBytes: 0 };
-    expect(consequences({ ...whole, kv: '8bit' })).toBe('All of the model stays in memory. Keys and values have 8 bits.');
+    expect(consequences({ ...whole, kv: '8bit' })).toBe(
+      'All of the model stays in memory. Keys and values have 8 bits.',
+    );
     expect(consequences({ ...whole, kv: 'k8v4' })).toMatch(/have 8 and 4 bits\.$/);
   });
 });
