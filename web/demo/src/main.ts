@@ -11,6 +11,8 @@ import { byId } from './dom.js';
 import { hideEnding } from './ending.js';
 import { drawFigures } from './figures.js';
 import * as format from './format.js';
+import { hideLast, noteLast, offerLast, onLast } from './last.js';
+import type { Last } from './last.js';
 import { asks, dropQuestion, isFramedElsewhere, setUpLinked } from './linked.js';
 import { drawMap, drawStrip } from './map.js';
 import { hideNotice, showFailure, showNotice } from './notice.js';
@@ -66,6 +68,8 @@ let refused = false;
 /** What the plan of the last opening means, in sentences. */
 let meaning = '';
 let writing: AbortController | undefined;
+/** Whether the model that is being opened goes on with the last conversation. */
+let goesOn = false;
 
 const stage: Stage = {
   model: () => opened ?? open(),
@@ -91,6 +95,7 @@ const tale = new TaleMode(stage, options);
 let chat: ChatMode | undefined;
 
 const chosenBudget = (): number => budgetAt(slider.valueAsNumber);
+const planning = (): string => `Planning for ${format.budget(chosenBudget())} …`;
 const lastStop = (): number => Number(slider.max);
 
 /** Opens the model with the chosen budget. With `climb`, a refused budget is followed by the next larger one. */
@@ -103,7 +108,7 @@ function open({ climb = false } = {}): Promise<QSF | undefined> {
   updateButtons();
   const memory = chosenBudget();
   const { source } = slot;
-  status.textContent = `Planning for ${format.budget(memory)} …`;
+  status.textContent = planning();
   showSource();
   const opening = slot
     .open(memory, (progress) => {
@@ -137,7 +142,7 @@ function open({ climb = false } = {}): Promise<QSF | undefined> {
 function report(progress: Progress): void {
   if (progress.plan) meaning = consequences(progress.plan, progress.expected);
   // Later reports have the same plan, and a screen reader says each change.
-  if (progress.phase === 'plan') status.textContent = meaning;
+  if (progress.phase === 'plan') status.textContent = `${planning()} ${meaning}`;
   if (progress.phase === 'download') showDownload(progress);
   if (progress.phase === 'ready') hideOpening();
   else if (slot.source !== MODEL) showOpening(titleOf(slot.source, MODEL), progress);
@@ -153,11 +158,15 @@ async function chooseMode(llm: QSF): Promise<void> {
     const { ChatMode } = await import('./chat.js');
     chat ??= new ChatMode(stage, options);
     chat.open(llm, titleOf(slot.source, MODEL));
+    noteLast(slot.source, chosenBudget());
+    if (goesOn) await chat.goOn();
   }
+  goesOn = false;
   showMode(chats);
 }
 
 function showMode(chats: boolean): void {
+  if (chats) hideLast();
   for (const id of ['form', 'story-card']) byId(id, HTMLElement).hidden = chats;
   byId('intro', HTMLElement).classList.toggle('visually-hidden', chats);
   byId('chat', HTMLElement).hidden = !chats;
@@ -275,12 +284,20 @@ function setUpControls(): void {
  * Opens another model. A suggested one gets the memory in which its weights stay. Of others the size is unknown, so that
  * a refused budget is followed by the next larger one.
  */
-function use(source: string | File, suggested?: SuggestedModel): void {
+function use(source: string | File, suggested?: Pick<SuggestedModel, 'memory'>): void {
   slot.source = source;
+  goesOn = false;
+  hideLast();
   if (source === MODEL) setUpBudget(FEW, Math.min(chosenBudget(), budgetAt(FEW)));
   else setUpBudget(ALL, suggested?.memory ?? Math.max(chosenBudget(), OWN_BUDGET));
   dropLink();
   void open({ climb: source !== MODEL });
+}
+
+/** Opens the model of the last conversation with its budget, and goes on with that conversation. */
+function goOn({ source, memory }: Last): void {
+  use(source, { memory });
+  goesOn = true;
 }
 
 async function share(): Promise<void> {
@@ -373,10 +390,12 @@ setUpPicker();
 setUpLinked();
 for (const id of ['model-button', 'honest-more'])
   byId(id, HTMLButtonElement).addEventListener('click', () => pick(picking));
+onLast(goOn);
 byId('share', HTMLButtonElement).addEventListener('click', () => void share());
 addEventListener('hashchange', () => void follow());
 // The page is there first.
-void nextTask().then(() => {
-  void follow();
+void nextTask().then(async () => {
   keepOffline();
+  await follow();
+  if (slot.source === MODEL) await offerLast();
 });
