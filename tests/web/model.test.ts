@@ -9,7 +9,7 @@ import { QSFError } from '../../web/src/errors.js';
 import type { Model } from '../../web/src/worker/model.js';
 import { CALL } from './call.js';
 import { checkOptions } from '../../web/src/page/options.js';
-import type { Progress } from '../../web/src/types.js';
+import type { Progress } from '../../web/src/progress-types.js';
 import { FakeSource, fakeEngine, stays, until } from './fake-engine.js';
 import type { FakeSession } from './fake-engine.js';
 import { installFakeOpfs } from './fake-opfs.js';

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { ProgressReport } from '../../web/src/worker/progress.js';
-import type { Progress } from '../../web/src/types.js';
+import type { Progress } from '../../web/src/progress-types.js';
 import { FakeSource } from './fake-engine.js';
 
 let now: number;

@@ -22,7 +22,8 @@ import { following, inTurn, orAborted, streamInTurn } from './adapters/turns.js'
 import type { AssistantMessage, ChatResult } from './answer-types.js';
 import { samplerOptions } from './boundary.gen.js';
 import type { QSF } from './page/qsf.js';
-import type { ChatMessage, ChatOptions, Progress } from './types.js';
+import type { Progress } from './progress-types.js';
+import type { ChatMessage, ChatOptions } from './types.js';
 
 export type { AppendOptions, CoreOptions, CreateMonitor, CreateOptions, PromptInput, PromptOptions, Tool };
 

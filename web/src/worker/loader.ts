@@ -7,7 +7,7 @@ import type { ErrorName } from '../errors.js';
 import { hideSecrets } from '../secrets.js';
 import type { Warn } from '../sources/http-source.js';
 import type { ByteSource } from '../sources/source.js';
-import type { Progress } from '../types.js';
+import type { Progress } from '../progress-types.js';
 import type { Engine, OfFile } from '../wasm/engine.js';
 import type { MakerStarter } from '../wasm/maker.js';
 import { fileDigest } from './file-digest.js';

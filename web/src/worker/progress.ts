@@ -1,6 +1,6 @@
 // The progress of an opening, reported to the page ten times a second at most.
 import type { ByteSource } from '../sources/source.js';
-import type { Progress, Retry } from '../types.js';
+import type { Progress, Retry } from '../progress-types.js';
 
 /** What is known from the plan on. */
 export type Planned = Pick<Progress, 'plan' | 'expected'>;
