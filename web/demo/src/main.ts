@@ -70,6 +70,8 @@ let meaning = '';
 let writing: AbortController | undefined;
 /** Whether the model that is being opened goes on with the last conversation. */
 let goesOn = false;
+/** The model that was open before another choice, with its budget in bytes. */
+let before: { source: string | File; memory: number } | undefined;
 
 const stage: Stage = {
   model: () => opened ?? open(),
@@ -214,6 +216,9 @@ function refuse(error: unknown, larger: boolean): void {
   if (larger) {
     const climb = () => setBudget(slider.valueAsNumber + 1, { climb: true });
     showNotice('budget', error, 'Use the smallest that works', climb);
+  } else if (before && before.source !== slot.source && !(error instanceof QSFError && error.mayPass)) {
+    const { source, memory } = before;
+    showNotice('file', error, `Back to ${titleOf(source, MODEL)}`, () => use(source, { memory }));
   } else {
     showFailure(memory ? 'budget' : 'file', error, () => void open());
   }
@@ -285,6 +290,7 @@ function setUpControls(): void {
  * a refused budget is followed by the next larger one.
  */
 function use(source: string | File, suggested?: Pick<SuggestedModel, 'memory'>): void {
+  if (slot.llm) before = { source: slot.source, memory: chosenBudget() };
   slot.source = source;
   goesOn = false;
   hideLast();
