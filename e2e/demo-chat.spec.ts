@@ -145,6 +145,13 @@ test('a conversation is answered, branched, retried, edited, stopped, and there 
   await expect(answers(page).last().locator('.prose')).toHaveText(kept);
   await page.getByRole('button', { name: 'New', exact: true }).click();
   await expect(questions(page)).toHaveCount(0);
+
+  await page.reload();
+  await expect(page.locator('#last')).toContainText('chat.gguf, which this browser keeps', patience);
+  await page.getByRole('button', { name: 'Go on', exact: true }).click();
+  await expect(questions(page)).toHaveText(['Tell me of an owl.', 'A long story.'], patience);
+  await expect(answers(page).last().locator('.prose')).toHaveText(kept);
+  await expect(page.locator('#last')).toBeHidden();
 });
 
 test('a budget opens the model anew, and the conversation goes on', async ({ page }) => {

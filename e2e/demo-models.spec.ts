@@ -51,7 +51,7 @@ test('a user and a password are neither shown nor shared', async ({ page }) => {
   await openAt(page, model().replace('://', '://ann:s3cret@'));
   const notice = page.getByRole('alert');
   await expect(notice).toContainText('a user or a password');
-  await expect(notice.getByRole('button')).toBeHidden();
+  await expect(notice.getByRole('button')).toHaveText('Back to Stories');
   await page.getByRole('button', { name: /Copy a link/ }).click();
   await expect(page.locator('#share-text')).toContainText('letter for letter');
   expect(decodeURIComponent(page.url())).toContain('models/stories-8bit.qsf');
@@ -92,13 +92,16 @@ test('an address that does not answer can be stopped, and tried again', async ({
     await expect(notice.getByRole('button', { name: 'Try again' })).toBeVisible(patience);
     await openAt(page, `${demo.address}favicon.svg`);
     await expect(notice).toContainText('This is no model file', patience);
-    await expect(notice.getByRole('button')).toBeHidden();
+    await expect(notice.getByRole('button')).toHaveText('Back to Stories');
     // Nothing is drawn of a model that is not open, and no room is kept for it.
     for (const part of ['#map-title', '#figures']) await expect(page.locator(part)).toBeHidden();
     await expect(page.locator('#timeline')).toHaveCSS('min-height', '0px');
     await openAt(page, `${demo.address}none.qsf`);
     await expect(notice).toContainText('The model could not be fetched', patience);
-    await expect(notice.getByRole('button')).toBeHidden();
+    await notice.getByRole('button', { name: 'Back to Stories' }).click();
+    await expect(notice).toBeHidden();
+    await planned(page);
+    await expect(page.locator('#model-title')).toHaveText('Stories');
   } finally {
     dead.close();
     silent.closeAllConnections();

@@ -10,6 +10,7 @@ import {
   streamText,
   tool,
 } from 'ai';
+import * as version6 from 'ai-6';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
@@ -257,5 +258,33 @@ describe('embed() and embedMany()', () => {
       ...quiet,
     });
     await expect(asked).rejects.toThrow('enough');
+  });
+});
+
+describe("version 6 of the SDK, by the specification 'v3'", () => {
+  it('has texts, tools, structured output and embeddings', async () => {
+    const model = languageModel(fake.llm, { specificationVersion: 'v3' });
+    const embedding = embeddingModel(fake.llm, { specificationVersion: 'v3' });
+    const how = { model, prompt: 'Hello', ...quiet };
+    fake.answers(ANSWER);
+    const execute = (input: unknown) => ({ input, is: 'sunny' });
+    const asked = await version6.generateText({
+      ...how,
+      tools: { weather: version6.tool({ inputSchema: z.object({ city: z.string() }), execute }) },
+    });
+    expect(asked).toMatchObject({ text: 'I look it up.', reasoningText: 'They ask.', finishReason: 'tool-calls' });
+    expect(asked.toolResults).toMatchObject([{ output: { input: { city: 'Zürich' }, is: 'sunny' } }]);
+    fake.says('{"age":3}');
+    const output = version6.Output.object({ schema: z.object({ age: z.number() }) });
+    expect((await version6.generateText({ ...how, output })).output).toEqual({ age: 3 });
+    fake.says('Hello');
+    expect(await version6.streamText(how).text).toBe('Hello');
+    const { embeddings } = await version6.embedMany({ model: embedding, values: ['Hello', 'a'], ...quiet });
+    expect(embeddings).toHaveLength(2);
+  });
+
+  it('is none of the other specifications', () => {
+    const asked = () => languageModel(fake.llm, { specificationVersion: 'v2' as 'v3' });
+    expect(asked).toThrow('specificationVersion is "v2"; it must be one of v3, v4');
   });
 });

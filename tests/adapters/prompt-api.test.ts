@@ -35,6 +35,17 @@ async function collect(stream: ReadableStream<string>): Promise<string[]> {
   }
 }
 
+it('takes null for no options, as browsers do', async () => {
+  const none = null as unknown as undefined;
+  expect(await api.availability(none)).toBe('available');
+  const session = await api.create(none);
+  expect(await session.prompt('Hello', none)).toBe('Hi.');
+  expect(await collect(session.promptStreaming('Hello', none))).toEqual(['Hi.']);
+  await session.append([hello], none);
+  expect(await session.measureContextUsage('Hello', none)).toBeGreaterThan(0);
+  (await session.clone(none)).destroy();
+});
+
 describe('prompt()', () => {
   it('goes on with the conversation', async () => {
     const system = { role: 'system', content: 'Be brief.' } as const;

@@ -219,6 +219,7 @@ const talk = llm.conversation({ system: 'a', whenFull: 'drop', maxTokens: size, 
 export const said: string = await talk.send('a', { signal });
 export const kept: Conversation = Conversation.from(llm, talk.toJSON());
 export const left: number = (await talk.countTokens()).left;
+await llm.chat.completions.create({ messages: talk.messages });
 const { choices } = await llm.chat.completions.create({ messages: [{ role: 'user', content: 'a' }], seed: size });
 export const content: string | null | undefined = choices[0]?.message.content;
 for await (const chunk of await llm.completions.create({ prompt: 'a', stream: true })) chunk.choices[0]?.text.trim();

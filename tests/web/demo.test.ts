@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { QSF } from '../../web/src/index.js';
 import type { GenerationStats, Stats } from '../../web/src/index.js';
 import { hostOf, hubName, lastName, modelAddress, shownAddress } from '../../web/demo/src/address.js';
+import { consequences } from '../../web/demo/src/consequences.js';
 import { AT_LIMIT, CACHE_LIMIT } from '../../web/demo/src/kept.js';
 import { budgetHelps, hasRoom, tooLong } from '../../web/demo/src/room.js';
 import { linkTo, readLink } from '../../web/demo/src/share.js';
@@ -115,6 +116,30 @@ describe('an address that is shown', () => {
     expect(lastName('https://models.test/a%E2%80%AEfugg')).toBe('a\ufffdfugg');
     expect(lastName('https://models.test/%zz.gguf')).toBe('%zz.gguf');
     expect(hubName('https://huggingface.co/owner/name/resolve/%zz/a.gguf')).toBe('hf:owner/name/a.gguf@%zz');
+  });
+});
+
+describe('the consequences of a budget', () => {
+  const MIB = 1024 * 1024;
+  const plan = {
+    weightBytes: 100 * MIB,
+    pinnedBytes: 25 * MIB,
+    tokenBytes: 76 * MIB,
+    kv: 'f16',
+    maxSeqLen: 9,
+  } as const;
+
+  it('are what stays and streams, the bits of keys and values, and the speed', () => {
+    const expected = { tokensPerSecond: 7.04, residentMemory: 1, residentTokensPerSecond: 1 };
+    expect(consequences(plan, expected)).toBe(
+      '25.00 MiB of the model’s 100.00 MiB stay in memory, and 76.00 MiB are read again for each token. ' +
+        'Keys and values have 16 bits. About 7.0 tokens/s.',
+    );
+    const whole = { ...plan, pinnedBytes: plan.weightBytes, tokenBytes: 0 };
+    expect(consequences({ ...whole, kv: '8bit' })).toBe(
+      'All of the model stays in memory. Keys and values have 8 bits.',
+    );
+    expect(consequences({ ...whole, kv: 'k8v4' })).toMatch(/have 8 and 4 bits\.$/);
   });
 });
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { reply, unwrap } from '../../web/src/contract.js';
 import { QSFError, errorInfo, errorName } from '../../web/src/errors.js';
@@ -14,6 +14,20 @@ describe('errors', () => {
   it.each(engine)("%s is the engine's number %i", (name, number) => {
     expect(errorName(number)).toBe(name);
     expect(new QSFError(name as never, 'x').number).toBe(number);
+  });
+
+  it('of one entry of the package are instances of the class of another', async () => {
+    vi.resetModules();
+    const other = await import('../../web/src/errors.js');
+    expect(other.QSFError).not.toBe(QSFError);
+    expect(new other.QSFError('internal', 'x')).toBeInstanceOf(QSFError);
+    for (const value of [
+      new Error('x'),
+      new DOMException('x', 'QSFError'),
+      { name: 'QSFError', code: 'internal' },
+      null,
+    ])
+      expect(value).not.toBeInstanceOf(QSFError);
   });
 
   it('of an unknown number are internal', () => {

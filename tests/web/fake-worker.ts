@@ -14,7 +14,8 @@ import type {
   Reply,
   SaveRequest,
 } from '../../web/src/contract.js';
-import type { GenerationResult, Progress, Restored, Stats } from '../../web/src/types.js';
+import type { Progress } from '../../web/src/progress-types.js';
+import type { GenerationResult, Restored, Stats } from '../../web/src/types.js';
 
 const done: Reply<void> = { ok: true, value: undefined };
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { HEAD_BYTES, HttpFile, MERGE } from '../../web/src/sources/http.js';
 import type { HttpOptions, Want } from '../../web/src/sources/http.js';
-import type { Retry } from '../../web/src/types.js';
+import type { Retry } from '../../web/src/progress-types.js';
 import { until } from './fake-engine.js';
 import { FakeServer, noise } from './fake-server.js';
 

@@ -20,20 +20,34 @@ const generateRequest: GenerateRequest = {
 const embedRequest = { texts: ['a'], addBos: true, special: true, pooling: undefined, normalize: undefined };
 
 let instance: FakeSession;
+let source: FakeSource & { makes?: boolean };
 let model: Model;
 beforeEach(async () => {
   const fake = fakeEngine();
   instance = fake.instance;
+  source = new FakeSource();
   model = modelOf(
     {
       ...{ source: new Blob(), memory: 262_144, open: checkOptions(openOptions, {}), kv: undefined, cache: true },
       ...{ cacheLimit: undefined, background: false, variant: undefined, threads: undefined, network: {} },
     },
     fake.engine,
-    new FakeSource(),
+    source,
     { progress: () => undefined, warning: () => undefined },
   );
   await model.load();
+});
+
+it('a sequence of a model that is made as it is read is refused with the remedy', async () => {
+  instance.refuse.save = { code: 'bad_state', sentence: 'not all known' };
+  await expect(model.save(CALL, { messages: '', name: undefined })).rejects.toMatchObject({
+    code: 'bad_state',
+    message: 'not all known',
+  });
+  source.makes = true;
+  await expect(model.save(CALL, { messages: '', name: undefined })).rejects.toThrow(
+    /^not all known; .*(load it again|qsf-convert)/,
+  );
 });
 
 describe('calls that take the sequence', () => {

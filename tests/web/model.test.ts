@@ -9,7 +9,7 @@ import { QSFError } from '../../web/src/errors.js';
 import type { Model } from '../../web/src/worker/model.js';
 import { CALL } from './call.js';
 import { checkOptions } from '../../web/src/page/options.js';
-import type { Progress } from '../../web/src/types.js';
+import type { Progress } from '../../web/src/progress-types.js';
 import { FakeSource, fakeEngine, stays, until } from './fake-engine.js';
 import type { FakeSession } from './fake-engine.js';
 import { installFakeOpfs } from './fake-opfs.js';
@@ -74,12 +74,13 @@ describe('load()', () => {
     expect(source.calls).toEqual(['accepted', 'keep']);
     expect(source.kept).toBe(instance.table);
     expect(progress.map(({ phase }) => phase)).toEqual(['open', 'plan', 'download', 'ready']);
-    expect(progress.at(-1)).toEqual({ phase: 'ready', loaded: 500, total: source.size, network: 0, cache: 0 });
+    const told = { phase: 'ready', loaded: 500, total: source.size, network: 0, cache: 0 };
+    expect(progress.at(-1)).toEqual({ ...told, plan: expect.any(Object) as object });
     expect(model.stats().model.hash).toBe('m0de1');
     expect(model.stats().io.engine).toBe(128 + 2000);
   });
 
-  it('reports the expected speed with the plan, before a weight is fetched', async () => {
+  it('reports what the plan means and its expected speed before a weight is fetched', async () => {
     const model = create();
     instance.tokenRate = 20;
     let keptBefore = false;
@@ -91,6 +92,9 @@ describe('load()', () => {
     await model.load();
     const expected = { tokensPerSecond: 20, residentMemory: 9, residentTokensPerSecond: 40 };
     expect(progress.map((one) => one.expected)).toEqual([undefined, expected, expected, expected]);
+    const { weightBytes, pinnedBytes, tokenBytes, kv, maxSeqLen } = instance.stats();
+    const plan = { weightBytes, pinnedBytes, tokenBytes, kv, maxSeqLen };
+    expect(progress.map((one) => one.plan)).toEqual([undefined, plan, plan, plan]);
     expect(keptBefore).toBe(false);
   });
 

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { ProgressReport } from '../../web/src/worker/progress.js';
-import type { Progress } from '../../web/src/types.js';
+import type { Progress } from '../../web/src/progress-types.js';
 import { FakeSource } from './fake-engine.js';
 
 let now: number;
@@ -94,12 +94,13 @@ it('a retry is reported at once, until bytes arrive', () => {
   expect(last()).not.toHaveProperty('retry');
 });
 
-it('the expected speed is in every report from its phase on', () => {
+it('the plan and the expected speed are in every report from their phase on', () => {
   const expected = { tokensPerSecond: 12, residentMemory: 5, residentTokensPerSecond: 30 };
+  const plan = { weightBytes: 9, pinnedBytes: 4, tokenBytes: 5, kv: 'f16', maxSeqLen: 64 } as const;
   report.begin('open');
-  expect(last()).not.toHaveProperty('expected');
-  report.begin('plan', expected);
+  expect(last()).not.toHaveProperty('plan');
+  report.begin('plan', { plan, expected });
   report.begin('download');
   arrive(10, 1);
-  expect(last().expected).toEqual(expected);
+  expect(last()).toMatchObject({ plan, expected });
 });

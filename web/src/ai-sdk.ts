@@ -1,4 +1,4 @@
-// The entry `qsf/ai-sdk`: models in the page as those of the AI SDK, by its specification `v4`.
+// The entry `qsf/ai-sdk`: models in the page as those of the AI SDK, by its specification `v4` or `v3`.
 import { optionsOf } from './adapters/ai-sdk-options.js';
 import type {
   CallOptions,
@@ -6,6 +6,7 @@ import type {
   EmbeddingModel,
   Finish,
   LanguageModel,
+  Specification,
   StreamPart,
   Usage,
   Warning,
@@ -13,11 +14,11 @@ import type {
 import { checkModel } from './adapters/checks.js';
 import { inTurn, streamInTurn } from './adapters/turns.js';
 import type { CallPart, ChatResult, ChatStream } from './answer-types.js';
-import { checkKind, checkKnown } from './page/options.js';
+import { checkKind, checkKnown, checkName } from './page/options.js';
 import { finishOfChat, usageOf } from './page/usage.js';
 import type { QSF } from './page/qsf.js';
 
-export type { CallOptions, EmbeddingModel, LanguageModel, StreamPart, Warning };
+export type { CallOptions, EmbeddingModel, LanguageModel, Specification, StreamPart, Warning };
 
 /** The provider's name, under which `providerOptions` has options of chat(). */
 const PROVIDER = 'qsf';
@@ -25,9 +26,11 @@ const PROVIDER = 'qsf';
 const AHEAD = 3;
 
 /** Options of a model for the AI SDK. */
-export interface ModelOptions {
+export interface ModelOptions<S extends Specification = Specification> {
   /** The model's name, which results repeat. Default `local`. */
   id?: string | undefined;
+  /** The SDK's specification: `v4` for version 7, which is the default, or `v3` for version 6. */
+  specificationVersion?: S | undefined;
 }
 
 /**
@@ -35,15 +38,19 @@ export interface ModelOptions {
  * that the model does not have becomes a warning of the result; files in messages reject with the SDK's
  * UnsupportedFunctionalityError. Errors are those of chat().
  */
-export function languageModel(llm: Pick<QSF, 'chat'>, options: ModelOptions = {}): LanguageModel {
-  const id = idOf('languageModel()', llm, 'chat', options);
+export function languageModel<S extends Specification = 'v4'>(
+  llm: Pick<QSF, 'chat'>,
+  options: ModelOptions<S> = {},
+): LanguageModel<S> {
+  const identity = identityOf('languageModel()', llm, 'chat', options);
   const begin = (options: CallOptions, signal: AbortSignal | undefined) => {
     const { messages, chat, warnings } = optionsOf(options, PROVIDER);
-    const response = { id: crypto.randomUUID(), timestamp: new Date(), modelId: id };
+    const response = { id: crypto.randomUUID(), timestamp: new Date(), modelId: identity.modelId };
     return { answer: () => llm.chat(messages, { ...chat, signal }), warnings, response };
   };
   return {
-    ...{ specificationVersion: 'v4', provider: PROVIDER, modelId: id, supportedUrls: {} },
+    ...identity,
+    supportedUrls: {},
     async doGenerate(options) {
       const { answer, warnings, response } = begin(options, options.abortSignal);
       return inTurn(llm, options.abortSignal, async () => {
@@ -68,10 +75,12 @@ export function languageModel(llm: Pick<QSF, 'chat'>, options: ModelOptions = {}
 }
 
 /** Returns a model for embed() and embedMany(). */
-export function embeddingModel(llm: Pick<QSF, 'embeddings'>, options: ModelOptions = {}): EmbeddingModel {
-  const id = idOf('embeddingModel()', llm, 'embeddings', options);
+export function embeddingModel<S extends Specification = 'v4'>(
+  llm: Pick<QSF, 'embeddings'>,
+  options: ModelOptions<S> = {},
+): EmbeddingModel<S> {
   return {
-    ...{ specificationVersion: 'v4', provider: PROVIDER, modelId: id },
+    ...identityOf('embeddingModel()', llm, 'embeddings', options),
     ...{ maxEmbeddingsPerCall: undefined, supportsParallelCalls: false },
     async doEmbed({ values, dimensions, abortSignal: signal }) {
       const create = () => llm.embeddings.create({ input: values, dimensions, encoding_format: 'float' }, { signal });
@@ -85,11 +94,13 @@ export function embeddingModel(llm: Pick<QSF, 'embeddings'>, options: ModelOptio
   };
 }
 
-/** Returns the model's name. Throws bad_argument for arguments that are none. */
-function idOf(what: string, llm: unknown, member: string, options: ModelOptions): string {
+/** Returns how the SDK knows the model. Throws bad_argument for arguments that are none. */
+function identityOf<S extends Specification>(what: string, llm: unknown, member: string, options: ModelOptions<S>) {
   checkModel(what, llm, [member]);
-  checkKnown(what, options, { id: true });
-  return checkKind('id', 'string', options.id) ?? 'local';
+  checkKnown(what, options, { id: true, specificationVersion: true });
+  const modelId = checkKind('id', 'string', options.id) ?? 'local';
+  const named = checkName('specificationVersion', ['v3', 'v4'], options.specificationVersion) ?? 'v4';
+  return { specificationVersion: named as S, provider: PROVIDER, modelId };
 }
 
 /** Adds text to the last part if that has the type, else as a part. */

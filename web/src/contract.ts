@@ -13,11 +13,11 @@ import type {
 } from './boundary.gen.js';
 import { QSFError, errorInfo } from './errors.js';
 import type { ErrorInfo } from './errors.js';
+import type { Progress } from './progress-types.js';
 import type {
   GenerationResult,
   ModelInfo,
   NetworkOptions,
-  Progress,
   PromptProgress,
   Restored,
   Stats,

@@ -20,8 +20,15 @@ export interface ErrorInfo extends ErrorPlace {
 
 const MAY_PASS: readonly ErrorName[] = ['network_error', 'out_of_memory', 'file_changed'];
 
-/** The error that load(), generate(), the cache and all other calls reject with, except a signal's own reason. */
+/**
+ * The error that load(), generate(), the cache and all other calls reject with, except a signal's own reason. Each entry of
+ * the package has a class of its own, and `instanceof` any of them holds for the errors of all.
+ */
 export class QSFError extends Error {
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && value.name === 'QSFError' && 'code' in value && typeof value.code === 'string';
+  }
+
   override readonly name = 'QSFError';
   /** One of the names in docs/reference/errors.md. */
   readonly code: ErrorName;

@@ -48,6 +48,7 @@ export type { Ranked, RerankOptions } from './rerank-types.js';
 export type { ResponseFormat } from './format-types.js';
 export type { InSequence, SequenceOptions } from './sequence-types.js';
 export type { DraftOptions, DraftStats } from './draft-types.js';
+export type { Expected, PlanSummary, Progress, Retry } from './progress-types.js';
 export type { KvKept, KvPolicy, KvPolicyOptions } from './kv-policy-types.js';
 export type { CacheEntry, CacheUsage, PruneOptions } from './cache-types.js';
 export type {
@@ -55,7 +56,6 @@ export type {
   ChatOptions,
   EmbedOptions,
   End,
-  Expected,
   GenerateOptions,
   GenerationResult,
   GenerationStats,
@@ -67,12 +67,10 @@ export type {
   ModelSource,
   NetworkOptions,
   Pooling,
-  Progress,
   Prompt,
   PromptProgress,
   Region,
   Restored,
-  Retry,
   SamplerKind,
   SaveOptions,
   SavedEntry,

@@ -1,6 +1,7 @@
 // The public types of OpenAI's shapes. Parameters accept what the published types of the `openai` package have, and
 // answers are values of those types. In all parameters null counts as omitted.
 import type { ResponseFormat } from './format-types.js';
+import type { ChatMessage } from './types.js';
 
 /** Options of which each may be omitted, or null. */
 type Nullable<T> = { readonly [K in keyof T]?: T[K] | null | undefined };
@@ -109,7 +110,8 @@ export interface ChatCompletionCreateParams extends Nullable<
     top_logprobs: number;
   }
 > {
-  readonly messages: readonly ChatCompletionMessageParam[];
+  /** Messages in OpenAI's shape, or those of chat() and of conversations. */
+  readonly messages: readonly (ChatCompletionMessageParam | ChatMessage)[];
 }
 
 /** The parameters of `completions.create()`. */

@@ -22,7 +22,8 @@ import { following, inTurn, orAborted, streamInTurn } from './adapters/turns.js'
 import type { AssistantMessage, ChatResult } from './answer-types.js';
 import { samplerOptions } from './boundary.gen.js';
 import type { QSF } from './page/qsf.js';
-import type { ChatMessage, ChatOptions, Progress } from './types.js';
+import type { Progress } from './progress-types.js';
+import type { ChatMessage, ChatOptions } from './types.js';
 
 export type { AppendOptions, CoreOptions, CreateMonitor, CreateOptions, PromptInput, PromptOptions, Tool };
 
@@ -95,7 +96,7 @@ export class LanguageModelSession extends EventTarget {
 
   /** Returns the answer in pieces. Cancelling the stream ends the computation, and the conversation stays as it was. */
   promptStreaming(input: PromptInput, options: PromptOptions = {}): ReadableStream<string> {
-    const abort = following(options.signal);
+    const abort = following(given(options).signal);
     let items: AsyncGenerator<string> | undefined;
     return new ReadableStream({
       pull: async (controller) => {
@@ -111,7 +112,7 @@ export class LanguageModelSession extends EventTarget {
   /** Adds messages to the conversation without an answer. */
   async append(input: PromptInput, options: AppendOptions = {}): Promise<undefined> {
     const messages = messagesOf(input, false);
-    const { signal } = following(this.#destroyed.signal, options.signal);
+    const { signal } = following(this.#destroyed.signal, given(options).signal);
     await inTurn(this, signal, async () => {
       await this.#makeRoom(messages, signal);
       const usage = await this.#count([...this.#messages(), ...messages]);
@@ -124,7 +125,7 @@ export class LanguageModelSession extends EventTarget {
   /** Returns the tokens that an input would add to the conversation. */
   async measureContextUsage(input: PromptInput, options: PromptOptions = {}): Promise<number> {
     const messages = messagesOf(input, false);
-    const { signal } = following(this.#destroyed.signal, options.signal);
+    const { signal } = following(this.#destroyed.signal, given(options).signal);
     signal.throwIfAborted();
     const count = await orAborted(this.#count([...this.#messages(), ...messages]), signal).catch(rethrown);
     return Math.max(0, count - this.#state.usage);
@@ -137,11 +138,12 @@ export class LanguageModelSession extends EventTarget {
 
   /** Returns a session that goes on from the same conversation. */
   async clone(options: AppendOptions = {}): Promise<LanguageModelSession> {
-    const { signal } = following(this.#destroyed.signal, options.signal);
+    const { signal } = following(this.#destroyed.signal, given(options).signal);
     return inTurn(
       this,
       signal,
-      async () => new LanguageModelSession({ ...this.#state, history: [...this.#state.history] }, options.signal),
+      async () =>
+        new LanguageModelSession({ ...this.#state, history: [...this.#state.history] }, given(options).signal),
     );
   }
 
@@ -156,8 +158,8 @@ export class LanguageModelSession extends EventTarget {
 
   async #answer(input: PromptInput, options: PromptOptions): Promise<ReadableStream<string>> {
     const messages = messagesOf(input, false);
-    const responseFormat = formatOf(options);
-    const { signal } = following(this.#destroyed.signal, options.signal);
+    const responseFormat = formatOf(given(options));
+    const { signal } = following(this.#destroyed.signal, given(options).signal);
     try {
       return await streamInTurn(this, signal, 1, (own) => this.#rounds(messages, responseFormat, own));
     } catch (error) {
@@ -272,6 +274,9 @@ const rethrown = (error: unknown): never => {
   throw asDomException(error);
 };
 
+/** Returns the options of a call: null is none, as in a browser. */
+const given = <T extends object>(options: T | null | undefined): T => options ?? ({} as T);
+
 /** The progress of a download for the `monitor` of create(). */
 class Monitor extends EventTarget implements CreateMonitor {
   ondownloadprogress: CreateMonitor['ondownloadprogress'] = null;
@@ -329,7 +334,8 @@ export function promptApi(source: PromptSource): LanguageModelFactory {
   };
 
   return {
-    async create(options = {}) {
+    async create(asked) {
+      const options = given(asked);
       const { signal, monitor: watch, tools = [], initialPrompts = [] } = options;
       signal?.throwIfAborted();
       if (!isText(options)) throw new DOMException('Only texts are supported.', 'NotSupportedError');
@@ -354,8 +360,8 @@ export function promptApi(source: PromptSource): LanguageModelFactory {
         monitors.delete(monitor);
       }
     },
-    async availability(options = {}) {
-      if (!isText(options)) return 'unavailable';
+    async availability(options) {
+      if (!isText(given(options))) return 'unavailable';
       if (isOpen) return 'available';
       return opening ? 'downloading' : 'downloadable';
     },

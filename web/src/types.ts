@@ -2,6 +2,7 @@
 import type { DraftOptions, DraftStats } from './draft-types.js';
 import type { ResponseFormat } from './format-types.js';
 import type { InSequence, SequenceOptions } from './sequence-types.js';
+import type { Progress } from './progress-types.js';
 import type { KvKept, KvPolicyOptions } from './kv-policy-types.js';
 import type { GeneratedToken } from './token-types.js';
 import type {
@@ -45,48 +46,6 @@ export type ModelSource =
  * `simd` runs everywhere else.
  */
 export type Variant = 'relaxed' | 'relaxedpairs' | 'simd';
-
-export interface Progress {
-  /**
-   * `open`: tables are read and the memory plan is made. `plan`: the plan is made, and no weight was requested yet.
-   * `download`: weights arrive. `ready`: load() is about to resolve.
-   */
-  phase: 'open' | 'plan' | 'download' | 'ready';
-  /** Present while the draft model is opened, before the model. */
-  of?: 'draft';
-  /** Bytes of the model that are present and verified, of `total` bytes. Both are 0 before the server has answered. */
-  loaded: number;
-  total: number;
-  /** Bytes for each second of the download, as a mean of the last seconds; and the seconds until all are present. */
-  rate?: number;
-  secondsLeft?: number;
-  /** The next request of a server that failed, until bytes arrive. */
-  retry?: Retry;
-  /** The expected speed, from the phase `plan` on, if `computeRate` was given. */
-  expected?: Expected;
-  /** Bytes read from the network and from the cache since load() began. */
-  network: number;
-  cache: number;
-}
-
-/** A request that is made again after a failure. */
-export interface Retry {
-  /** The number of this try, from 2 to `tries`. */
-  attempt: number;
-  /** Tries after which the failure is final. */
-  tries: number;
-  /** Seconds from the report to this try. */
-  seconds: number;
-}
-
-/** The speed that the memory plan makes expect. */
-export interface Expected {
-  /** Tokens for each second of a generation, early in the context. */
-  tokensPerSecond: number;
-  /** Bytes of `memory` with which all weights stay in memory, and the speed with them. */
-  residentMemory: number;
-  residentTokensPerSecond: number;
-}
 
 type Planned =
   | 'maxSeqLen'

@@ -3,7 +3,7 @@
 import { Conversation } from 'qsf';
 import type { ChatMessage, ChatStream, ConversationData, End, QSF, Stats } from 'qsf';
 import { copy, smallButton } from './buttons.js';
-import { NOT_KEPT, keepChat, newId, removeChat, textOf, timeOfChat, titleOfChat } from './chats.js';
+import { NOT_KEPT, allChats, keepChat, newId, removeChat, textOf, timeOfChat, titleOfChat } from './chats.js';
 import type { SavedChat } from './chats.js';
 import { converse } from './converse.js';
 import { byId, ignoreDoubleClicks, isOff, make, setOff } from './dom.js';
@@ -14,7 +14,7 @@ import { AnswerView, userMessage } from './message.js';
 import { showNotice } from './notice.js';
 import type { OptionFields } from './options.js';
 import { noteRate } from './rate.js';
-import { inSlices } from './slices.js';
+import { inSlices, sliced } from './slices.js';
 import { showingWork, unlessAborted } from './stage.js';
 import type { Stage } from './stage.js';
 import { tools } from './tools.js';
@@ -98,6 +98,12 @@ export class ChatMode {
     this.#model = model;
     this.#take((this.#conversation as Conversation | undefined)?.toJSON() ?? { version: 1, messages: [] });
     this.#draw();
+  }
+
+  /** Shows the conversation that was kept last, unless one has begun. */
+  async goOn(): Promise<void> {
+    const [newest] = await sliced(allChats());
+    if (newest && this.#conversation.messages.length === 0) this.#openChat(newest);
   }
 
   update(refused: boolean, writing: boolean): void {

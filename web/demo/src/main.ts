@@ -6,10 +6,13 @@ import { ALL, FEW, budgetAt, stopFor } from './budget.js';
 import { onRemove, showCache, showDownload } from './cache.js';
 import { isCancelled } from './cancelled.js';
 import type { ChatMode } from './chat.js';
+import { consequences } from './consequences.js';
 import { byId } from './dom.js';
 import { hideEnding } from './ending.js';
 import { drawFigures } from './figures.js';
 import * as format from './format.js';
+import { hideLast, noteLast, offerLast, onLast } from './last.js';
+import type { Last } from './last.js';
 import { asks, dropQuestion, isFramedElsewhere, setUpLinked } from './linked.js';
 import { drawMap, drawStrip } from './map.js';
 import { hideNotice, showFailure, showNotice } from './notice.js';
@@ -62,7 +65,13 @@ let isOpening = false;
 /** Whether an opening has begun since the page was loaded. */
 let hasBegun = false;
 let refused = false;
+/** What the plan of the last opening means, in sentences. */
+let meaning = '';
 let writing: AbortController | undefined;
+/** Whether the model that is being opened goes on with the last conversation. */
+let goesOn = false;
+/** The model that was open before another choice, with its budget in bytes. */
+let before: { source: string | File; memory: number } | undefined;
 
 const stage: Stage = {
   model: () => opened ?? open(),
@@ -88,6 +97,7 @@ const tale = new TaleMode(stage, options);
 let chat: ChatMode | undefined;
 
 const chosenBudget = (): number => budgetAt(slider.valueAsNumber);
+const planning = (): string => `Planning for ${format.budget(chosenBudget())} …`;
 const lastStop = (): number => Number(slider.max);
 
 /** Opens the model with the chosen budget. With `climb`, a refused budget is followed by the next larger one. */
@@ -100,7 +110,7 @@ function open({ climb = false } = {}): Promise<QSF | undefined> {
   updateButtons();
   const memory = chosenBudget();
   const { source } = slot;
-  status.textContent = `Planning for ${format.budget(memory)} …`;
+  status.textContent = planning();
   showSource();
   const opening = slot
     .open(memory, (progress) => {
@@ -132,6 +142,9 @@ function open({ climb = false } = {}): Promise<QSF | undefined> {
 }
 
 function report(progress: Progress): void {
+  if (progress.plan) meaning = consequences(progress.plan, progress.expected);
+  // Later reports have the same plan, and a screen reader says each change.
+  if (progress.phase === 'plan') status.textContent = `${planning()} ${meaning}`;
   if (progress.phase === 'download') showDownload(progress);
   if (progress.phase === 'ready') hideOpening();
   else if (slot.source !== MODEL) showOpening(titleOf(slot.source, MODEL), progress);
@@ -147,11 +160,15 @@ async function chooseMode(llm: QSF): Promise<void> {
     const { ChatMode } = await import('./chat.js');
     chat ??= new ChatMode(stage, options);
     chat.open(llm, titleOf(slot.source, MODEL));
+    noteLast(slot.source, chosenBudget());
+    if (goesOn) await chat.goOn();
   }
+  goesOn = false;
   showMode(chats);
 }
 
 function showMode(chats: boolean): void {
+  if (chats) hideLast();
   for (const id of ['form', 'story-card']) byId(id, HTMLElement).hidden = chats;
   byId('intro', HTMLElement).classList.toggle('visually-hidden', chats);
   byId('chat', HTMLElement).hidden = !chats;
@@ -177,11 +194,7 @@ function drawPlan(stats: Stats): void {
   drawMap(bar, map, stats);
   drawStrip(strip, stats);
   drawFigures(stats);
-  const { maxSeqLen, segments, pinnedSegments } = stats.plan;
-  status.textContent =
-    segments === pinnedSegments
-      ? `All of the model fits. Room for ${maxSeqLen} tokens.`
-      : `The model does not fit whole, and runs all the same: the rest streams. Room for ${maxSeqLen} tokens.`;
+  status.textContent = `${meaning} Room for ${stats.plan.maxSeqLen} tokens.`;
   void showCache(slot.source, stats.model.bytes);
 }
 
@@ -203,6 +216,9 @@ function refuse(error: unknown, larger: boolean): void {
   if (larger) {
     const climb = () => setBudget(slider.valueAsNumber + 1, { climb: true });
     showNotice('budget', error, 'Use the smallest that works', climb);
+  } else if (before && before.source !== slot.source && !(error instanceof QSFError && error.mayPass)) {
+    const { source, memory } = before;
+    showNotice('file', error, `Back to ${titleOf(source, MODEL)}`, () => use(source, { memory }));
   } else {
     showFailure(memory ? 'budget' : 'file', error, () => void open());
   }
@@ -273,12 +289,21 @@ function setUpControls(): void {
  * Opens another model. A suggested one gets the memory in which its weights stay. Of others the size is unknown, so that
  * a refused budget is followed by the next larger one.
  */
-function use(source: string | File, suggested?: SuggestedModel): void {
+function use(source: string | File, suggested?: Pick<SuggestedModel, 'memory'>): void {
+  if (slot.llm) before = { source: slot.source, memory: chosenBudget() };
   slot.source = source;
+  goesOn = false;
+  hideLast();
   if (source === MODEL) setUpBudget(FEW, Math.min(chosenBudget(), budgetAt(FEW)));
   else setUpBudget(ALL, suggested?.memory ?? Math.max(chosenBudget(), OWN_BUDGET));
   dropLink();
   void open({ climb: source !== MODEL });
+}
+
+/** Opens the model of the last conversation with its budget, and goes on with that conversation. */
+function goOn({ source, memory }: Last): void {
+  use(source, { memory });
+  goesOn = true;
 }
 
 async function share(): Promise<void> {
@@ -371,10 +396,14 @@ setUpPicker();
 setUpLinked();
 for (const id of ['model-button', 'honest-more'])
   byId(id, HTMLButtonElement).addEventListener('click', () => pick(picking));
+onLast(goOn);
 byId('share', HTMLButtonElement).addEventListener('click', () => void share());
 addEventListener('hashchange', () => void follow());
 // The page is there first.
-void nextTask()
-  .then(() => void follow())
-  .then(nextTask)
-  .then(keepOffline);
+void nextTask().then(async () => {
+  const opening = follow();
+  await nextTask();
+  keepOffline();
+  await opening;
+  if (slot.source === MODEL) await offerLast();
+});

@@ -1,4 +1,5 @@
-// The part of the AI SDK's specification `v4` that a local model has. A test compares it with `@ai-sdk/provider`.
+// The part of the AI SDK's specifications `v3` and `v4` that a local model has: it is the same in both. A test compares it
+// with `@ai-sdk/provider`.
 
 type Json = null | string | number | boolean | { readonly [name: string]: Json | undefined } | readonly Json[];
 type JsonObject = Record<string, Json | undefined>;
@@ -116,9 +117,12 @@ export type StreamPart =
   | { type: 'finish'; usage: Usage; finishReason: Finish }
   | { type: 'error'; error: unknown };
 
+/** A specification: `v4` is that of version 7 of the SDK, which takes both, and `v3` that of version 6. */
+export type Specification = 'v3' | 'v4';
+
 /** A language model of the specification. */
-export interface LanguageModel {
-  readonly specificationVersion: 'v4';
+export interface LanguageModel<S extends Specification = 'v4'> {
+  readonly specificationVersion: S;
   readonly provider: string;
   readonly modelId: string;
   readonly supportedUrls: Record<string, RegExp[]>;
@@ -127,8 +131,8 @@ export interface LanguageModel {
 }
 
 /** An embedding model of the specification. */
-export interface EmbeddingModel {
-  readonly specificationVersion: 'v4';
+export interface EmbeddingModel<S extends Specification = 'v4'> {
+  readonly specificationVersion: S;
   readonly provider: string;
   readonly modelId: string;
   readonly maxEmbeddingsPerCall: undefined;

@@ -35,6 +35,7 @@ import {
 import { canShare, sharedEngine } from './shared.js';
 import type { Chat, ChatResult, ChatStream } from '../answer-types.js';
 import type { Completions, Embeddings } from '../openai-types.js';
+import type { Progress } from '../progress-types.js';
 import type {
   ChatMessage,
   ChatOptions,
@@ -45,7 +46,6 @@ import type {
   LoadOptions,
   ModelInfo,
   ModelSource,
-  Progress,
   Prompt,
   Restored,
   SaveOptions,

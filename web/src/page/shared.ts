@@ -10,7 +10,7 @@ import { QSFError, errorInfo } from '../errors.js';
 import { ownWorker } from './host.js';
 import type { Host } from './host.js';
 import { keepsModels } from '../platform.js';
-import type { Progress } from '../types.js';
+import type { Progress } from '../progress-types.js';
 
 /** Calls that a tab may make of another tab's engine. */
 const METHODS: readonly Method[] = [

@@ -16,7 +16,7 @@ import type { Range } from './ranges.js';
 import { isStillSame, notAgreed } from './revalidate.js';
 import type { ByteSource, Piece, ReadPiece, SourceStats } from './source.js';
 import { WholeFile } from './whole.js';
-import type { Retry } from '../types.js';
+import type { Retry } from '../progress-types.js';
 
 /** Gets sentences about delays that the user may notice; with a retry, if a server is asked again. */
 export type Warn = (sentence: string, retry?: Retry) => void;

@@ -8,7 +8,7 @@ import { evidenceOf } from './refusal.js';
 import { release } from './release.js';
 import { DEFAULT_RETRY, isTransient, retryDelay, sleep } from './retry.js';
 import type { RetryPolicy } from './retry.js';
-import type { Retry } from '../types.js';
+import type { Retry } from '../progress-types.js';
 
 /** Bytes of the first request, enough for most files' tables. */
 export const HEAD_BYTES = 64 * KiB;

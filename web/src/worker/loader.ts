@@ -7,13 +7,14 @@ import type { ErrorName } from '../errors.js';
 import { hideSecrets } from '../secrets.js';
 import type { Warn } from '../sources/http-source.js';
 import type { ByteSource } from '../sources/source.js';
-import type { Expected, Progress } from '../types.js';
+import type { Progress } from '../progress-types.js';
 import type { Engine, OfFile } from '../wasm/engine.js';
 import type { MakerStarter } from '../wasm/maker.js';
 import { fileDigest } from './file-digest.js';
 import { keepsFiles } from '../sources/opfs.js';
 import { isRemote, openSource } from './open-source.js';
 import { ProgressReport } from './progress.js';
+import type { Planned } from './progress.js';
 import { chosenRequest } from './repository.js';
 import { OF_FILE, Runner } from './runner.js';
 
@@ -251,7 +252,7 @@ export class Loader {
     this.source.accepted();
     // The tables of a made file do not have all checksums, so that their hash says nothing about the weights.
     this.#modelHash = this.source.makes ? '' : this.engine.session.modelHash();
-    if (!this.#isPlanned) this.#progress.begin('plan', this.#expected());
+    if (!this.#isPlanned) this.#progress.begin('plan', this.#planned());
     this.#isPlanned = true;
     this.#progress.begin('download');
   }
@@ -313,11 +314,14 @@ export class Loader {
     return error.code === 'file_changed' || this.source.stats().cache > 0;
   }
 
-  /** Returns the plan's expected speed, if the caller measured its inputs. */
-  #expected(): Expected | undefined {
-    const { tokenRate, residentBudget, residentRate } = this.engine.session.stats();
-    if (tokenRate === 0) return undefined;
-    return { tokensPerSecond: tokenRate, residentMemory: residentBudget, residentTokensPerSecond: residentRate };
+  /** Returns what the plan means, and its expected speed if the caller measured its inputs. */
+  #planned(): Planned {
+    const s = this.engine.session.stats();
+    const { weightBytes, pinnedBytes, tokenBytes, kv, maxSeqLen } = s;
+    const plan = { weightBytes, pinnedBytes, tokenBytes, kv, maxSeqLen };
+    if (s.tokenRate === 0) return { plan };
+    const { tokenRate: tokensPerSecond, residentBudget: residentMemory, residentRate: residentTokensPerSecond } = s;
+    return { plan, expected: { tokensPerSecond, residentMemory, residentTokensPerSecond } };
   }
 }
 

@@ -120,11 +120,24 @@ export class Model {
   async save(call: Call, { messages, name }: SaveRequest): Promise<Blob> {
     const turn = await this.#take({ ...call, kind: 'save' });
     try {
-      const file = savedSequence(this.engine, turn.sequence, messages);
+      const file = this.#saved(turn.sequence, messages);
       if (name !== undefined) await storeSaved(name, file);
       return file;
     } finally {
       turn.end();
+    }
+  }
+
+  /** Returns a sequence as a file. The error of a model whose checksums are not known yet has the remedy. */
+  #saved(sequence: number, messages: string): Blob {
+    try {
+      return savedSequence(this.engine, sequence, messages);
+    } catch (error) {
+      if (!this.#loader.source.makes || !(error instanceof QSFError) || error.code !== 'bad_state') throw error;
+      const remedy = this.#loader.isKept
+        ? 'the kept file has them: close the model, load it again, and save then'
+        : 'the .qsf file that qsf-convert makes of the model has them';
+      throw new QSFError('bad_state', `${error.message}; ${remedy}`);
     }
   }
 

@@ -1,6 +1,9 @@
 // The progress of an opening, reported to the page ten times a second at most.
 import type { ByteSource } from '../sources/source.js';
-import type { Progress, Retry } from '../types.js';
+import type { Progress, Retry } from '../progress-types.js';
+
+/** What is known from the plan on. */
+export type Planned = Pick<Progress, 'plan' | 'expected'>;
 
 /** Least milliseconds between two reports to the page. */
 export const REPORT_INTERVAL = 100;
@@ -12,7 +15,7 @@ export class ProgressReport {
   #source: ByteSource | undefined;
   #phase: Progress['phase'] = 'open';
   #retry: Retry | undefined;
-  #expected: Progress['expected'];
+  #planned: Planned = {};
   #last = -Infinity;
   /** Bytes that were present at a time, since when the rate is measured; and the rate in bytes for a millisecond. */
   #seen: { bytes: number; at: number } | undefined;
@@ -32,8 +35,8 @@ export class ProgressReport {
   }
 
   /** Begins a phase. The rate of a download is measured anew. */
-  begin(phase: Progress['phase'], expected = this.#expected): void {
-    this.#expected = expected;
+  begin(phase: Progress['phase'], planned = this.#planned): void {
+    this.#planned = planned;
     this.#phase = phase;
     this.#seen = this.#rate = undefined;
     this.#report(true);
@@ -57,7 +60,7 @@ export class ProgressReport {
       ...{ phase: this.#phase, loaded, total, network, cache },
       ...(rate !== undefined && rate > 0 && { rate, secondsLeft: Math.max(0, total - loaded) / rate }),
       ...(this.#retry && { retry: this.#retry }),
-      ...(this.#expected && { expected: this.#expected }),
+      ...this.#planned,
     });
   }
 
