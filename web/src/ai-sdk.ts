@@ -16,6 +16,7 @@ import type { CallPart, ChatResult, ChatStream } from './answer-types.js';
 import { checkKind, checkKnown } from './page/options.js';
 import { finishOfChat, usageOf } from './page/usage.js';
 import type { QSF } from './page/qsf.js';
+import { randomName } from './random-name.js';
 
 export type { CallOptions, EmbeddingModel, LanguageModel, StreamPart, Warning };
 
@@ -39,7 +40,7 @@ export function languageModel(llm: Pick<QSF, 'chat'>, options: ModelOptions = {}
   const id = idOf('languageModel()', llm, 'chat', options);
   const begin = (options: CallOptions, signal: AbortSignal | undefined) => {
     const { messages, chat, warnings } = optionsOf(options, PROVIDER);
-    const response = { id: crypto.randomUUID(), timestamp: new Date(), modelId: id };
+    const response = { id: randomName(), timestamp: new Date(), modelId: id };
     return { answer: () => llm.chat(messages, { ...chat, signal }), warnings, response };
   };
   return {
