@@ -252,6 +252,9 @@ test('an answer under way is kept when the page or the conversation is left', as
   await ask(page, 'Tell me of a king.');
   await page.locator('#maxTokens').evaluate((field) => ((field as HTMLInputElement).value = '400'));
   await transcript(page).getByRole('button', { name: 'Edit' }).click();
+  // An input method has its own Escape.
+  const composing = { key: 'Escape', isComposing: true, bubbles: true };
+  await page.getByLabel('Your message').dispatchEvent('keydown', composing);
   await begin('And of a fox.');
   // An answer is under way, so this does nothing.
   await page.getByLabel('Your message').press('Control+Enter');

@@ -172,7 +172,9 @@ describe('errors', () => {
     await expect(session.prompt(begun as never)).rejects.toEqual(named('NotSupportedError'));
     await expect(session.prompt('a', { responseConstraint: 5 as never })).rejects.toEqual(named('TypeError'));
     for (const constraint of [/yes/i, /a.b/s, /^a$/m])
-      await expect(session.prompt('a', { responseConstraint: constraint as never })).rejects.toEqual(named('NotSupportedError'));
+      await expect(session.prompt('a', { responseConstraint: constraint as never })).rejects.toEqual(
+        named('NotSupportedError'),
+      );
     await expect(session.prompt('a'.repeat(WINDOW))).rejects.toMatchObject({
       name: 'QuotaExceededError',
       quota: WINDOW,

@@ -258,7 +258,8 @@ function setUpControls(): void {
   byId('modifier', HTMLElement).textContent = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘' : 'Ctrl';
   byId('opening-stop', HTMLButtonElement).addEventListener('click', stop);
   document.addEventListener('keydown', (event) => {
-    if (document.querySelector('dialog[open]')) return;
+    // An input method has keys of its own.
+    if (event.isComposing || document.querySelector('dialog[open]')) return;
     if (event.key === 'Escape') stop();
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
       byId(document.body.dataset['mode'] === 'chat' ? 'composer' : 'form', HTMLFormElement).requestSubmit();
