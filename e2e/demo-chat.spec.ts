@@ -242,6 +242,69 @@ test('a conversation that is removed while it is answered stays away', async ({ 
   await expect(history.getByRole('button', { name: 'Export all as JSON' })).toBeHidden();
 });
 
+test('an answer under way is kept when the page or the conversation is left', async ({ page }) => {
+  const texts = () =>
+    page.evaluate(() =>
+      Object.entries(localStorage)
+        .filter(([key]) => key.startsWith('qsf.chat.'))
+        .map(([, value]) => JSON.parse(String(value)) as { data: { messages: { content: string }[] } })
+        .map(({ data }) => data.messages.map(({ content }) => content.length > 0)),
+    );
+  const begin = async (text: string) => {
+    await message(page).fill(text);
+    await page.keyboard.press('Enter');
+    await expect(answers(page).last().locator('.prose')).toHaveText(/.{9}/, patience);
+  };
+  await visit(page, 8);
+  await ask(page, 'Tell me of a king.');
+  await page.locator('#maxTokens').evaluate((field) => ((field as HTMLInputElement).value = '400'));
+  await transcript(page).getByRole('button', { name: 'Edit' }).click();
+  // An input method has its own Escape.
+  const composing = { key: 'Escape', isComposing: true, bubbles: true };
+  await page.getByLabel('Your message').dispatchEvent('keydown', composing);
+  await begin('And of a fox.');
+  // An answer is under way, so this does nothing.
+  await page.getByLabel('Your message').press('Control+Enter');
+  await page.getByRole('button', { name: 'New', exact: true }).click();
+  await expect(questions(page)).toHaveCount(0, patience);
+  expect(await texts()).toEqual([[true, true, true, true]]);
+
+  await begin('Tell me of an owl.');
+  await page.reload();
+  expect((await texts()).sort((a, b) => a.length - b.length)).toEqual([
+    [true, true],
+    [true, true, true, true],
+  ]);
+});
+
+test('a conversation opens in a page that came over http', async ({ page }) => {
+  // What browsers take from such pages.
+  await page.addInitScript(() => {
+    Object.defineProperty(crypto, 'randomUUID', { value: undefined });
+    Object.defineProperty(navigator, 'clipboard', { value: undefined });
+  });
+  const complaints = await visit(page, 8);
+  await ask(page, 'Tell me of a king.');
+  await answers(page).getByRole('button', { name: 'Copy' }).click();
+  await expect(answers(page).getByRole('button', { name: 'Not allowed' })).toBeVisible();
+  expect(complaints).toEqual([]);
+});
+
+test('a notice of a failure goes with its conversation, and the text of it comes back', async ({ page }) => {
+  await visit(page, 8);
+  const long = 'A long text. '.repeat(400).trim();
+  await message(page).evaluate((element, text) => {
+    const field = element as HTMLTextAreaElement;
+    field.value = text;
+    field.form!.requestSubmit();
+    field.value = 'The next one.'; // before the failure
+  }, long);
+  await expect(page.getByRole('alert')).toContainText('The text no longer fits into the context', patience);
+  await expect(message(page)).toHaveValue(`${long}\nThe next one.`);
+  await page.getByRole('button', { name: 'New', exact: true }).click();
+  await expect(page.getByRole('alert')).toBeHidden();
+});
+
 test('a double click sends, and does not stop what it sent', async ({ page }) => {
   await visit(page, 24);
   await message(page).fill('Tell me of a king.');

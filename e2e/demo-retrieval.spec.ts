@@ -136,6 +136,30 @@ test('the rows of files are made once, and a large page is read', async ({ page 
   expect(complaints).toEqual([]);
 });
 
+test('a page that is nested too deeply is refused, and a file that comes twice is kept once', async ({ page }) => {
+  await visit(page);
+  await add(page, file('deep.html', `${'<div>'.repeat(100_000)}deep`));
+  await expect(page.getByRole('alert')).toContainText('deep.html has elements that are nested too deeply');
+  await chooseStories(page);
+  const long = Array.from({ length: 400 }, (_, i) => `Paragraph ${i} of kings, of foxes and of the forest.`);
+  await add(page, file('long.txt', long.join('\n\n')));
+  await expect(files(page)).toContainText('of', patience); // passages that are under way
+  await add(page, file('long.txt', 'A short text.'));
+  await expect(status(page)).toHaveText('One file, one passage.', patience);
+  const kept = await page.evaluate(
+    () =>
+      new Promise<number[]>((resolve) => {
+        const opening = indexedDB.open('qsf-files');
+        opening.onsuccess = () => {
+          const work = opening.result.transaction(['files', 'vectors']);
+          const counts = ['files', 'vectors'].map((name) => work.objectStore(name).count());
+          work.oncomplete = () => resolve(counts.map(({ result }) => result));
+        };
+      }),
+  );
+  expect(kept).toEqual([1, 1]);
+});
+
 test('a chat model answers from the passages, and nothing of a file becomes an element', async ({ page }) => {
   const scripts: string[] = [];
   page.on('request', (request) => request.resourceType() === 'script' && scripts.push(request.url()));

@@ -1,4 +1,6 @@
 // qsf/ai-sdk, with the published AI SDK.
+import { getEventListeners } from 'node:events';
+
 import type { EmbeddingModelV4, LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import {
   Output,
@@ -11,7 +13,7 @@ import {
   tool,
 } from 'ai';
 import * as version6 from 'ai-6';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 
 import { embeddingModel, languageModel } from '../../web/src/ai-sdk.js';
@@ -28,7 +30,10 @@ beforeEach(async () => {
   model = languageModel(fake.llm);
   embedding = embeddingModel(fake.llm);
 });
-afterEach(removeFakeWorker);
+afterEach(() => {
+  vi.restoreAllMocks();
+  removeFakeWorker();
+});
 
 const weather = tool({
   description: 'The weather of a city',
@@ -197,9 +202,17 @@ describe('streamText()', () => {
 
   it('gives each part of the specification in its order', async () => {
     fake.answers(ANSWER);
-    const { stream } = await model.doStream({ prompt: [{ role: 'user', content: [{ type: 'text', text: 'a' }] }] });
+    // A page over http has none.
+    const randomUUID = vi.spyOn(crypto, 'randomUUID');
+    const { signal } = new AbortController();
+    const { stream } = await model.doStream({
+      prompt: [{ role: 'user', content: [{ type: 'text', text: 'a' }] }],
+      abortSignal: signal,
+    });
     const types = [];
     for await (const part of stream) types.push(part.type);
+    expect(randomUUID).not.toHaveBeenCalled();
+    await expect.poll(() => getEventListeners(signal, 'abort')).toEqual([]);
     expect(types).toEqual([
       ...['stream-start', 'response-metadata', 'reasoning-start', 'reasoning-delta', 'reasoning-delta'],
       ...['reasoning-end', 'text-start', 'text-delta', 'text-delta', 'text-end'],

@@ -235,6 +235,8 @@ describe('fetch() itself', () => {
     const to = openaiFetch(fake.llm);
     expect(await refused(to(`${baseURL}/images`, { method: 'POST', body }))).toEqual([404, 'unknown_url']);
     expect(await refused(to(`${baseURL}/embeddings`))).toEqual([405, 'method_not_allowed']);
+    const named = openaiFetch({ one: fake.llm });
+    expect(await refused(named(`${baseURL}/models/%E0%A4%A`))).toEqual([404, 'model_not_found']);
     for (const wrong of ['{', '[]', '5', '']) expect(await refused(ask(wrong))).toEqual([400, 'bad_argument']);
     expect(await refused(ask('{"messages":5}'))).toEqual([400, 'bad_argument']);
   });

@@ -1,4 +1,6 @@
 // qsf/prompt-api, compared with the published types of the Prompt API.
+import { getEventListeners } from 'node:events';
+
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { promptApi } from '../../web/src/prompt-api.js';
@@ -130,6 +132,18 @@ describe('an abort', () => {
     await expect(api.create({ signal: AbortSignal.abort() })).rejects.toEqual(named('AbortError'));
   });
 
+  it('is awaited as long as the call runs', async () => {
+    const { signal } = new AbortController();
+    const session = await api.create();
+    await session.prompt('Hello', { signal });
+    await session.append('By the way.', { signal });
+    await session.measureContextUsage('a', { signal });
+    await collect(session.promptStreaming('Why?', { signal }));
+    await session.promptStreaming('Why?', { signal }).cancel();
+    await session.prompt('a'.repeat(WINDOW), { signal }).catch(() => undefined);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+
   it('by destroy() ends what runs and what comes', async () => {
     const session = await api.create();
     fake.hold();
@@ -168,6 +182,10 @@ describe('errors', () => {
     const begun = [hello, { role: 'assistant', content: 'x', prefix: true }] as const;
     await expect(session.prompt(begun as never)).rejects.toEqual(named('NotSupportedError'));
     await expect(session.prompt('a', { responseConstraint: 5 as never })).rejects.toEqual(named('TypeError'));
+    for (const constraint of [/yes/i, /a.b/s, /^a$/m])
+      await expect(session.prompt('a', { responseConstraint: constraint as never })).rejects.toEqual(
+        named('NotSupportedError'),
+      );
     await expect(session.prompt('a'.repeat(WINDOW))).rejects.toMatchObject({
       name: 'QuotaExceededError',
       quota: WINDOW,

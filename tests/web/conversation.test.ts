@@ -1,5 +1,5 @@
 // Conversations that are kept: the messages after each call, and the model's input.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { AnswerPiece } from '../../web/src/boundary.gen.js';
 import type { ChatRequest, Reply } from '../../web/src/contract.js';
@@ -265,6 +265,15 @@ describe('a conversation', () => {
         expect(backend.starts.at(-1)).toMatchObject({ maxTokens: 3 });
       }
       expect(Conversation.from(llm, '{"version":1,"messages":[]}').messages).toEqual([]);
+    });
+
+    it('may have values of any depth, which newer browsers write as JSON', () => {
+      const nested = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
+      const messages = `[{"role":"user","content":"a","more":${nested}}]`;
+      const written = vi.spyOn(JSON, 'stringify').mockReturnValue(messages);
+      const restored = Conversation.from(llm, `{"version":1,"messages":${messages}}`);
+      written.mockRestore();
+      expect(Object.isFrozen(restored.messages[0]!['more'])).toBe(true);
     });
 
     it.each<[unknown, string]>([

@@ -21,7 +21,7 @@ import { htmlOf, partsOf } from '../../web/demo/src/markdown.js';
 import { inWords } from '../../web/demo/src/progress.js';
 import { inSlices } from '../../web/demo/src/slices.js';
 import { runTool } from '../../web/demo/src/tools.js';
-import { turnsOf } from '../../web/demo/src/turns.js';
+import { answered, turnsOf } from '../../web/demo/src/turns.js';
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -128,6 +128,31 @@ describe('an answer with calls', () => {
   it('ends if the model calls for ever', async () => {
     const { seen } = await run(() => answerOf(call('more', '1')), answerOf(call('first', '1')));
     expect(seen.filter((what) => what === 'call')).toHaveLength(5);
+  });
+});
+
+describe('a conversation that ends with calls', () => {
+  const calls = ['one', 'two'].map((id) => ({ id, type: 'function', function: { name: 'clock', arguments: {} } }));
+  const asked = [
+    { role: 'user', content: 'When?' },
+    { role: 'assistant', content: '', tool_calls: calls },
+  ];
+  const result = (id: string, content: string) => ({ role: 'tool', name: 'clock', tool_call_id: id, content });
+  const end = { role: 'assistant', content: '' };
+  const whole = (...messages: ChatMessage[]) => answered({ version: 1, messages }).messages;
+
+  it('gets the missing results and an answer, so that any template takes a question after it', () => {
+    const [one, two] = [result('one', 'not run'), result('two', 'not run')];
+    expect(whole(...asked)).toEqual([...asked, one, two, end]);
+    expect(whole(...asked, result('one', 'Now'))).toEqual([...asked, result('one', 'Now'), two, end]);
+    expect(whole(...asked, one, two)).toEqual([...asked, one, two, end]);
+  });
+
+  it('is left as it is if it has an answer', () => {
+    for (const messages of [[], asked.slice(0, 1), [...asked, result('one', '1'), result('two', '2'), end]]) {
+      const data = { version: 1 as const, messages };
+      expect(answered(data)).toBe(data);
+    }
   });
 });
 
@@ -276,9 +301,13 @@ describe('kept conversations', () => {
   it('are refused if they are damaged', () => {
     expect(() => fromJson('{')).toThrow('no conversations');
     expect(() => fromJson('{"version":2,"chats":[]}')).toThrow('no conversations');
+    let nested: unknown = 1;
+    for (let i = 0; i < 200; i++) nested = [nested];
     const wrong: unknown[] = [
       { ...chat, id: 1 },
       { ...chat, time: '1' },
+      { ...chat, time: 1e300 }, // no date
+      { ...chat, data: { version: 1, messages: [{ role: 'user', content: '', more: nested }] } },
       { ...chat, data: { version: 2, messages } },
       { ...chat, data: { version: 1, messages: [{ content: 'a' }] } },
       { ...chat, data: { version: 1, messages: [{ role: 'user', content: [] }] } },
@@ -293,6 +322,14 @@ describe('kept conversations', () => {
   it('have a title in one line, and are found by their texts', () => {
     expect(titleOfChat(chat.data)).toBe('What is 17 % of 4,250? Please write the answer with all of…');
     expect(titleOfChat({ version: 1, messages: [] })).toBe('');
+    expect(titleOfChat({ version: 1, messages: [{ role: 'system', content: 'Be brief.' }] })).toBe('');
+    // One that has a title is kept.
+    const silent = [
+      { role: 'user', content: ' ' },
+      { role: 'assistant', content: 'Well?' },
+    ];
+    expect(titleOfChat({ version: 1, messages: silent })).toBe('Untitled');
+    expect(titleOfChat({ version: 1, messages: [...silent, { role: 'user', content: 'Now' }] })).toBe('Now');
     expect(hasText(chat, 'DIGITS')).toBe(true);
     expect(hasText(chat, 'letters')).toBe(false);
   });

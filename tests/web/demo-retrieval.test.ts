@@ -27,6 +27,9 @@ describe('the text of a file', () => {
     expect(await textOfFile('a.json', utf8('"only"'))).toBe('only');
     expect(await textOfFile('a.json', utf8('{ broken'))).toBe('{ broken');
     expect(await textOfFile('a.json', utf8(`${'['.repeat(5000)}1${']'.repeat(5000)}`))).toMatch(/^(\[0\])+: 1$/);
+    // More members than a call may have arguments.
+    const wide = Array.from({ length: 150_000 }, () => 1);
+    expect(await textOfFile('a.json', utf8(JSON.stringify(wide)))).toMatch(/^\[0\]: 1\n[^]*\[149999\]: 1$/);
     expect(await readFile(new File(['Hello'], 'a.txt'))).toBe('Hello');
   });
 
@@ -135,6 +138,34 @@ describe('the library', () => {
     expect(await store.vectors(model.key)).toEqual([]);
     await library.remove(library.files[0]!.id);
     expect([library.files, await store.files()]).toEqual([[], []]);
+  });
+
+  it('keeps nothing of a file that is removed while its vectors are made', async () => {
+    const store = memoryStore();
+    const library = await Library.open(store);
+    const model = embedder();
+    await library.use(model.key);
+    await library.add('a.txt', 3, 'tea');
+    const file = library.missing!;
+    const work = library.embed(file, model, never, () => undefined);
+    await library.add('a.txt', 3, 'sea'); // replaces it
+    await work;
+    expect(await store.vectors(model.key)).toEqual([]);
+    expect(library.passages(file.id)).toBeUndefined();
+  });
+
+  it('finds passages also if the store cannot be read', async () => {
+    const fail = () => Promise.reject(new Error('a damaged database'));
+    const model = embedder();
+    const unread = await Library.open({ ...memoryStore(), keeps: true, files: fail });
+    const withoutVectors = await Library.open({ ...memoryStore(), keeps: true, vectors: fail });
+    expect([unread.keeps, withoutVectors.keeps]).toEqual([false, true]);
+    for (const library of [unread, withoutVectors]) {
+      await library.use(model.key);
+      await library.add('a.txt', 3, 'tea');
+      await library.embed(library.missing!, model, never, () => undefined);
+      expect(await found(library, 'tea', model)).toEqual([['a.txt', 'tea', 1]]);
+    }
   });
 
   it('keeps nothing of a file that was aborted', async () => {

@@ -102,6 +102,7 @@ describe('an odd value', () => {
       'a schema': (schema) => llm.generate('Once', { responseFormat: { type: 'json_schema', schema } }).text(),
       'a bias': (value) => llm.generate('Once', { logitBias: { 5: value } }).text(),
       messages: (value) => llm.chat(value).text(),
+      'what messages are in JSON': (value) => llm.chat(Object.assign([], { toJSON: () => value })).text(),
       'a message': (value) => llm.chat([value]).text(),
       'a content': (content) => llm.chat([{ role: 'user', content }]).text(),
       'what a message is in JSON': (value) => llm.chat([{ role: 'user', toJSON: () => value }]).text(),

@@ -17,6 +17,7 @@ import type { CallPart, ChatResult, ChatStream } from './answer-types.js';
 import { checkKind, checkKnown, checkName } from './page/options.js';
 import { finishOfChat, usageOf } from './page/usage.js';
 import type { QSF } from './page/qsf.js';
+import { randomName } from './random-name.js';
 
 export type { CallOptions, EmbeddingModel, LanguageModel, Specification, StreamPart, Warning };
 
@@ -45,7 +46,7 @@ export function languageModel<S extends Specification = 'v4'>(
   const identity = identityOf('languageModel()', llm, 'chat', options);
   const begin = (options: CallOptions, signal: AbortSignal | undefined) => {
     const { messages, chat, warnings } = optionsOf(options, PROVIDER);
-    const response = { id: crypto.randomUUID(), timestamp: new Date(), modelId: identity.modelId };
+    const response = { id: randomName(), timestamp: new Date(), modelId: identity.modelId };
     return { answer: () => llm.chat(messages, { ...chat, signal }), warnings, response };
   };
   return {

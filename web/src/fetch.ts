@@ -78,7 +78,7 @@ export function openaiFetch(models: ServedModel | Readonly<Record<string, Served
       throw new Refusal(405, `${pathname} is for ${method}, not ${request.method}.`, 'method_not_allowed');
     if (path === 'models') return json({ object: 'list', data: [...served.keys()].map(about) });
     if (name !== undefined) {
-      const id = decodeURIComponent(name);
+      const id = decoded(name);
       named(id);
       return json(about(id));
     }
@@ -116,6 +116,15 @@ export function openaiFetch(models: ServedModel | Readonly<Record<string, Served
       return json(refusal.body, refusal.status, { 'x-should-retry': String(refusal.mayPass) });
     }
   };
+}
+
+/** Returns the text that a part of an address encodes, or the part itself if it encodes none. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 const json = (value: object, status = 200, headers: Record<string, string> = {}) =>

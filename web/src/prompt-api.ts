@@ -102,32 +102,38 @@ export class LanguageModelSession extends EventTarget {
       pull: async (controller) => {
         items ??= itemsOf(await this.#answer(input, { ...options, signal: abort.signal }));
         const { done, value } = await items.next();
-        if (done) controller.close();
-        else controller.enqueue(value);
+        if (!done) return controller.enqueue(value);
+        controller.close();
+        abort.end();
       },
-      cancel: (reason) => abort.abort(reason),
+      cancel: (reason) => {
+        abort.abort(reason);
+        abort.end();
+      },
     });
   }
 
   /** Adds messages to the conversation without an answer. */
   async append(input: PromptInput, options: AppendOptions = {}): Promise<undefined> {
     const messages = messagesOf(input, false);
-    const { signal } = following(this.#destroyed.signal, given(options).signal);
-    await inTurn(this, signal, async () => {
-      await this.#makeRoom(messages, signal);
-      const usage = await this.#count([...this.#messages(), ...messages]);
-      signal.throwIfAborted();
-      this.#state.history.push(...messages);
-      this.#state.usage = usage;
-    }).catch(rethrown);
+    await this.#while(given(options), (signal) =>
+      inTurn(this, signal, async () => {
+        await this.#makeRoom(messages, signal);
+        const usage = await this.#count([...this.#messages(), ...messages]);
+        signal.throwIfAborted();
+        this.#state.history.push(...messages);
+        this.#state.usage = usage;
+      }).catch(rethrown),
+    );
   }
 
   /** Returns the tokens that an input would add to the conversation. */
   async measureContextUsage(input: PromptInput, options: PromptOptions = {}): Promise<number> {
     const messages = messagesOf(input, false);
-    const { signal } = following(this.#destroyed.signal, given(options).signal);
-    signal.throwIfAborted();
-    const count = await orAborted(this.#count([...this.#messages(), ...messages]), signal).catch(rethrown);
+    const count = await this.#while(given(options), (signal) => {
+      signal.throwIfAborted();
+      return orAborted(this.#count([...this.#messages(), ...messages]), signal).catch(rethrown);
+    });
     return Math.max(0, count - this.#state.usage);
   }
 
@@ -138,18 +144,24 @@ export class LanguageModelSession extends EventTarget {
 
   /** Returns a session that goes on from the same conversation. */
   async clone(options: AppendOptions = {}): Promise<LanguageModelSession> {
-    const { signal } = following(this.#destroyed.signal, given(options).signal);
-    return inTurn(
-      this,
-      signal,
-      async () =>
-        new LanguageModelSession({ ...this.#state, history: [...this.#state.history] }, given(options).signal),
-    );
+    const copy = async () =>
+      new LanguageModelSession({ ...this.#state, history: [...this.#state.history] }, given(options).signal);
+    return this.#while(given(options), (signal) => inTurn(this, signal, copy));
   }
 
   /** Ends the session's computations with an AbortError, and refuses others. The model stays open. */
   destroy(): undefined {
     this.#destroyed.abort(new DOMException('The session was destroyed.', 'AbortError'));
+  }
+
+  /** Runs work until the session is destroyed or the call's signal aborts. */
+  async #while<T>(options: AppendOptions, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { signal, end } = following(this.#destroyed.signal, options.signal);
+    try {
+      return await work(signal);
+    } finally {
+      end();
+    }
   }
 
   #messages(): ChatMessage[] {
@@ -159,11 +171,12 @@ export class LanguageModelSession extends EventTarget {
   async #answer(input: PromptInput, options: PromptOptions): Promise<ReadableStream<string>> {
     const messages = messagesOf(input, false);
     const responseFormat = formatOf(given(options));
-    const { signal } = following(this.#destroyed.signal, given(options).signal);
+    const signals = [this.#destroyed.signal, given(options).signal];
     try {
-      return await streamInTurn(this, signal, 1, (own) => this.#rounds(messages, responseFormat, own));
+      return await streamInTurn(this, signals, 1, (own) => this.#rounds(messages, responseFormat, own));
     } catch (error) {
-      throw signal.aborted ? signal.reason : asDomException(error);
+      const aborted = signals.find((signal) => signal?.aborted);
+      throw aborted ? aborted.reason : asDomException(error);
     }
   }
 

@@ -1,37 +1,31 @@
 // The mode of models with a chat template: a conversation that is kept in the browser.
 
 import { Conversation } from 'qsf';
-import type { ChatMessage, ChatStream, ConversationData, End, QSF, Stats } from 'qsf';
+import type { ChatMessage, ChatStream, ConversationData, QSF } from 'qsf';
+import { randomName } from '../../src/random-name.js';
 import { copy, smallButton } from './buttons.js';
-import { NOT_KEPT, allChats, keepChat, newId, removeChat, textOf, timeOfChat, titleOfChat } from './chats.js';
+import { NOT_KEPT, allChats, keepChat, removeChat, textOf, timeOfChat, titleOfChat } from './chats.js';
 import type { SavedChat } from './chats.js';
 import { converse } from './converse.js';
 import { byId, ignoreDoubleClicks, isOff, make, setOff } from './dom.js';
 import { growing } from './field.js';
-import * as format from './format.js';
 import { setUpHistory } from './history.js';
 import { AnswerView, userMessage } from './message.js';
-import { showNotice } from './notice.js';
+import { hideNotice, showNotice } from './notice.js';
 import type { OptionFields } from './options.js';
 import { noteRate } from './rate.js';
 import { inSlices, sliced } from './slices.js';
 import { showingWork, unlessAborted } from './stage.js';
 import type { Stage } from './stage.js';
+import { inWords } from './summary.js';
 import { tools } from './tools.js';
-import { addMessage, turnsOf } from './turns.js';
+import { addMessage, answered, turnsOf } from './turns.js';
 import type { Turn } from './turns.js';
 
 const IDEAS = ['Explain tides to a child.', 'Write a haiku about rain.', 'Give me three names for a bakery.'];
 
 /** Pixels by which the end may be out of view and still counts as seen. */
 const NEAR = 60;
-
-/** Reasons for the end of an answer that its reader needs. */
-const ENDS: Partial<Record<End, string>> = {
-  length: 'at the length limit',
-  context: 'the context is full',
-  cancelled: 'stopped',
-};
 
 const isTouched = matchMedia('(pointer: coarse)');
 const composer = byId('composer', HTMLFormElement);
@@ -50,12 +44,14 @@ export class ChatMode {
   #llm!: QSF;
   #model = '';
   #conversation!: Conversation;
-  #id = newId();
+  #id = randomName();
   /** The time of the kept conversation's last change, as this page knows it. */
   #time = 0;
   #isWriting = false;
   /** Settles when the answer under way has ended. */
   #answering: Promise<void> = Promise.resolve();
+  /** The text of the answer under way, since its last calls. */
+  #partly = '';
   /** The last answer on the page. */
   #last: AnswerView | undefined;
   #endDrawing = (): unknown => undefined;
@@ -81,6 +77,8 @@ export class ChatMode {
       if (!(target instanceof HTMLElement) || !target.classList.contains('copy')) return;
       void copy(target.closest('.code')?.querySelector('pre')?.textContent ?? '', target);
     });
+    // A page that is left may not come back.
+    for (const leave of ['pagehide', 'visibilitychange']) addEventListener(leave, () => this.#partly && this.#keep());
     byId('chat-new', HTMLButtonElement).addEventListener('click', () => void this.#begin());
     setUpHistory({
       open: (chat) => this.#openChat(chat),
@@ -174,6 +172,7 @@ export class ChatMode {
 
   /** Shows a message of the user at the place `at` instead of all later ones, and its answer. */
   #answer(text: string, at: () => number, begin: (how: AnswerHow) => ChatStream): Promise<void> {
+    if (this.#isWriting) return this.#answering;
     const opening = this.#stage.model();
     const again = () => this.#answer(text, at, begin);
     return (this.#answering = this.#stage.write('chat', again, async (signal) => {
@@ -182,6 +181,7 @@ export class ChatMode {
       const hadFocus = transcript.contains(document.activeElement);
       const show = () => {
         for (const { classList } of [waiting, view.element]) classList.remove(OLD);
+        if (field.value === text) fill('');
         this.#endLast();
         this.#showUntil(at());
         transcript.append(waiting, view.element);
@@ -205,12 +205,17 @@ export class ChatMode {
       } finally {
         note.textContent = '';
         transcript.setAttribute('aria-busy', 'false');
+        this.#partly = '';
+        const hasFailed = this.#conversation.messages === before;
+        const data = this.#data();
+        if (answered(data) !== data) this.#take(answered(data));
         this.#keep();
-        const { messages } = this.#conversation;
-        if (messages === before) {
-          if (field.value === '') fill(text);
+        if (hasFailed) {
+          // Nothing that was written is lost: neither this text nor the next one.
+          if (!before.some((message) => textOf(message) === text)) fill(`${text}\n${field.value}`.trim());
           this.#draw();
         } else {
+          const { messages } = this.#conversation;
           const at = this.#placeOf(messages.findLastIndex(({ role }) => role === 'user'));
           waiting.replaceWith(this.#userView(at, text));
           this.#endAnswer(view, at, words);
@@ -239,12 +244,14 @@ export class ChatMode {
         signal,
         part: (part) => {
           note.textContent = '';
+          if (part.type === 'text') this.#partly += part.text;
           if (part.type === 'call') view.addCall(part.id, part.name, part.arguments);
           else view.add(part.type, part.text);
         },
         called: (id, value) => view.setResult(id, value),
         extend: (messages) => {
           const data = this.#data();
+          this.#partly = '';
           return this.#take({ ...data, messages: [...data.messages, ...messages] });
         },
         send: (conversation, message) => conversation.send(message, how),
@@ -275,7 +282,7 @@ export class ChatMode {
     const { messages } = this.#conversation;
     const i = this.#indexOf(place);
     const next = messages.findIndex(({ role }, at) => at > i && role === 'user');
-    await this.#change(newId(), this.#conversation.fork(next < 0 ? messages.length : next).toJSON());
+    await this.#change(randomName(), this.#conversation.fork(next < 0 ? messages.length : next).toJSON());
     this.#keep();
     note.textContent = 'This is a copy.';
   }
@@ -402,18 +409,20 @@ export class ChatMode {
 
   /** Shows another conversation, after the answer under way has ended. */
   async #change(id: string, data: ConversationData, time = 0): Promise<void> {
+    // The action of a notice is for the conversation that it came with.
+    hideNotice();
     if (this.#isWriting) this.#stage.stop();
     await this.#answering;
+    this.#take(data);
     this.#id = id;
     this.#time = time;
-    this.#take(data);
     this.#draw();
     note.textContent = '';
     field.focus();
   }
 
   #begin(): Promise<void> {
-    return this.#change(newId(), { version: 1, messages: [] });
+    return this.#change(randomName(), { version: 1, messages: [] });
   }
 
   #openChat({ id, data, time }: SavedChat): void {
@@ -422,10 +431,15 @@ export class ChatMode {
     void this.#change(id, data, time);
   }
 
-  /** Keeps the conversation in the browser. If another tab has changed it meanwhile, both versions are kept. */
+  /**
+   * Keeps the conversation in the browser, with an answer under way. If another tab has changed it meanwhile, both versions
+   * are kept.
+   */
   #keep(): void {
-    if ((timeOfChat(this.#id) ?? this.#time) !== this.#time) this.#id = newId();
-    const data = this.#data();
+    if ((timeOfChat(this.#id) ?? this.#time) !== this.#time) this.#id = randomName();
+    const { messages, ...others } = this.#data();
+    const more = this.#partly === '' ? [] : [{ role: 'assistant', content: this.#partly }];
+    const data = { ...others, messages: [...messages, ...more] };
     const title = titleOfChat(data);
     heading.textContent = title || 'New conversation';
     if (title === '') {
@@ -447,17 +461,6 @@ type AnswerHow = ReturnType<OptionFields['read']> & {
   signal: AbortSignal;
   onPromptProgress: (progress: { done: number; total: number }) => void;
 };
-
-function inWords({ generation }: Stats): string {
-  if (!generation) return '';
-  const { tokens, tokensPerSecond, firstTokenMs, end } = generation;
-  return [
-    `${tokens.length} tokens`,
-    ...(tokensPerSecond === undefined ? [] : [`${format.rate(tokensPerSecond)} tokens/s`]),
-    ...(firstTokenMs === undefined ? [] : [`first after ${format.milliseconds(firstTokenMs)}`]),
-    ...(end && ENDS[end] ? [ENDS[end]] : []),
-  ].join(' · ');
-}
 
 /** Returns the number of the system's messages, which are the first ones. */
 const numberOfSystem = (messages: readonly ChatMessage[]): number => (messages[0]?.role === 'system' ? 1 : 0);

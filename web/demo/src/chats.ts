@@ -1,6 +1,7 @@
 // The conversations that this browser keeps, as JSON and as Markdown.
 
 import type { ChatMessage, ConversationData } from 'qsf';
+import { randomName } from '../../src/random-name.js';
 
 const PREFIX = 'qsf.chat.';
 /** Letters of a title. */
@@ -81,14 +82,14 @@ function storage(): Storage | undefined {
   }
 }
 
-export const newId = (): string => crypto.randomUUID();
-
 export const textOf = ({ content }: ChatMessage): string => (typeof content === 'string' ? content : '');
 
-/** Returns the beginning of the first message of the user, in one line. */
+/** Returns the beginning of the first text of the user, in one line; an empty text if nothing has been said. */
 export function titleOfChat({ messages, dropped = [] }: ConversationData): string {
-  const first = [...dropped, ...messages].find(({ role }) => role === 'user');
-  const line = first ? textOf(first).trim().replace(/\s+/g, ' ') : '';
+  const said = [...dropped, ...messages].filter(({ role }) => role !== 'system');
+  if (said.length === 0) return '';
+  const first = said.find((message) => message.role === 'user' && textOf(message).trim() !== '');
+  const line = first ? textOf(first).trim().replace(/\s+/g, ' ') : 'Untitled';
   return line.length > TITLE ? `${line.slice(0, TITLE - 1).trimEnd()}…` : line;
 }
 
@@ -128,7 +129,7 @@ export function* importChats(chats: readonly SavedChat[]): Generator<void, numbe
   for (const chat of chats) {
     const kept = chatOf(parsed(storage()?.getItem(PREFIX + chat.id) ?? ''));
     if (!kept || !continues(kept, chat)) {
-      keepChat(kept === undefined || continues(chat, kept) ? chat : { ...chat, id: newId() });
+      keepChat(kept === undefined || continues(chat, kept) ? chat : { ...chat, id: randomName() });
       taken++;
     }
     yield;
@@ -167,11 +168,21 @@ function chatOf(value: unknown): SavedChat | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const { id, title, model, time, data } = value as Record<string, unknown>;
   const texts = [id, title, model].every((text) => typeof text === 'string');
-  if (!texts || !Number.isFinite(time) || typeof data !== 'object' || data === null) return undefined;
+  if (!texts || typeof time !== 'number' || Number.isNaN(new Date(time).getTime())) return undefined;
+  if (typeof data !== 'object' || data === null || isNested(data, DEEPEST)) return undefined;
   const { version, messages, dropped = [] } = data as Record<string, unknown>;
   if (version !== 1 || !isMessages(messages) || !isMessages(dropped)) return undefined;
   return value as SavedChat;
 }
+
+/** The deepest nesting of a conversation. The engine reads no deeper values. */
+const DEEPEST = 128;
+
+/** Whether a value has lists and objects in more than so many others. */
+const isNested = (value: unknown, most: number): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (most === 0 || Object.values(value).some((member) => isNested(member, most - 1)));
 
 const isMessages = (value: unknown): value is ChatMessage[] =>
   Array.isArray(value) &&

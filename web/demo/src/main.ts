@@ -3,6 +3,7 @@
 import { QSF, QSFError, hideSecrets } from 'qsf';
 import type { Progress, Stats, SuggestedModel } from 'qsf';
 import { ALL, FEW, budgetAt, stopFor } from './budget.js';
+import { isCopied } from './buttons.js';
 import { onRemove, showCache, showDownload } from './cache.js';
 import { isCancelled } from './cancelled.js';
 import type { ChatMode } from './chat.js';
@@ -273,7 +274,8 @@ function setUpControls(): void {
   byId('modifier', HTMLElement).textContent = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘' : 'Ctrl';
   byId('opening-stop', HTMLButtonElement).addEventListener('click', stop);
   document.addEventListener('keydown', (event) => {
-    if (document.querySelector('dialog[open]')) return;
+    // An input method has keys of its own.
+    if (event.isComposing || document.querySelector('dialog[open]')) return;
     if (event.key === 'Escape') stop();
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
       byId(document.body.dataset['mode'] === 'chat' ? 'composer' : 'form', HTMLFormElement).requestSubmit();
@@ -318,10 +320,7 @@ async function share(): Promise<void> {
   const model = source === MODEL ? {} : { model: source };
   const link = linkTo(location.href, { ...what, budget: chosenBudget(), ...model });
   history.replaceState(null, '', link);
-  const copied = await navigator.clipboard.writeText(link).then(
-    () => true,
-    () => false,
-  );
+  const copied = await isCopied(link);
   shareText.textContent =
     (copied ? 'Copied' : 'It is in the address bar now') +
     `: whoever opens it and presses Write gets ${text}, letter for letter, on any machine and in any browser.${secrets}`;

@@ -31,6 +31,7 @@ export function userMessage(text: string, edit: ((text: string) => void) | undef
       smallButton('Send again', send),
     );
     field.addEventListener('keydown', (event) => {
+      if (event.isComposing) return;
       if (event.key === 'Escape') back();
       if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) send();
       if (event.key === 'Escape' || event.key === 'Enter') event.stopPropagation();

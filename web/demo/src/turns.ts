@@ -1,6 +1,6 @@
 // The turns of a conversation: a message of the user with its answer, which may have several messages.
 
-import type { ChatMessage } from 'qsf';
+import type { ChatMessage, ConversationData } from 'qsf';
 import { textOf } from './chats.js';
 import type { AnswerView } from './message.js';
 
@@ -26,6 +26,21 @@ export function turnsOf(messages: readonly ChatMessage[]): Turn[] {
 interface Call {
   id?: unknown;
   function: { name: string; arguments?: unknown };
+}
+
+/**
+ * Returns a conversation that a question may follow. If it ends with calls, they get the results that are missing, and an
+ * empty answer, because some templates refuse a question that comes without these.
+ */
+export function answered(data: ConversationData): ConversationData {
+  const { messages } = data;
+  const last = messages.findLastIndex(({ role }) => role !== 'tool');
+  const calls = (messages[last]?.['tool_calls'] ?? []) as Call[];
+  if (calls.length === 0) return data;
+  const missing = calls.slice(messages.length - 1 - last).map(({ id, function: { name } }) => ({
+    ...{ role: 'tool', name, tool_call_id: id, content: 'not run' },
+  }));
+  return { ...data, messages: [...messages, ...missing, { role: 'assistant', content: '' }] };
 }
 
 /** Adds the parts of a message to the view of an answer. */

@@ -70,7 +70,11 @@ export function samplingOf({ topK, temperature, samplingMode }: CoreOptions): Ch
 /** Returns the texts that an answer may be. */
 export function formatOf({ responseConstraint: constraint }: PromptOptions): ResponseFormat | undefined {
   if (constraint === undefined) return undefined;
-  if (constraint instanceof RegExp) return { type: 'regex', pattern: constraint.source };
+  if (constraint instanceof RegExp) {
+    const [flag] = /[ims]/.exec(constraint.flags) ?? [];
+    if (flag !== undefined) throw notSupported(`The flag ${flag} of a regular expression is not supported.`);
+    return { type: 'regex', pattern: constraint.source };
+  }
   if (typeof constraint === 'object' && constraint !== null) return { type: 'json_schema', schema: constraint };
   throw new TypeError('responseConstraint must be a JSON schema or a regular expression.');
 }

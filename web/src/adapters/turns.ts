@@ -30,31 +30,41 @@ export function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefine
   });
 }
 
-/** Returns a controller that aborts with each of the signals. */
-export function following(...signals: (AbortSignal | undefined)[]): AbortController {
+/** A signal that aborts with others. */
+interface Following {
+  readonly signal: AbortSignal;
+  abort(reason?: unknown): void;
+  /** Ends the following. Signals that are used for many calls would keep something of each. */
+  end(): void;
+}
+
+/** Returns a signal that aborts with each of the signals, until it is ended. */
+export function following(...signals: (AbortSignal | undefined)[]): Following {
   const controller = new AbortController();
+  const listening = new AbortController();
   for (const signal of signals) {
     if (signal?.aborted) controller.abort(signal.reason);
-    signal?.addEventListener('abort', () => controller.abort(signal.reason), {
-      once: true,
-      signal: controller.signal,
-    });
+    signal?.addEventListener('abort', () => controller.abort(signal.reason), { once: true, signal: listening.signal });
   }
-  return controller;
+  return {
+    signal: controller.signal,
+    abort: (reason) => controller.abort(reason),
+    end: () => listening.abort(),
+  };
 }
 
 /**
  * Returns a stream of the items in the model's turn, once it has `ahead` of them, so that an error before these rejects.
- * Items are computed without waiting for a reader, because the next turn waits for their end. A cancelled stream and an
+ * Items are computed without waiting for a reader, because the next turn waits for their end. A cancelled stream and each
  * aborted signal abort the signal of `begin`.
  */
 export function streamInTurn<T>(
   model: object,
-  signal: AbortSignal | undefined,
+  signals: AbortSignal | undefined | readonly (AbortSignal | undefined)[],
   ahead: number,
   begin: (signal: AbortSignal) => AsyncIterable<T> | Promise<AsyncIterable<T>>,
 ): Promise<ReadableStream<T>> {
-  const abort = following(signal);
+  const abort = following(...[signals].flat());
   return new Promise((resolve, reject) => {
     const work = async () => {
       const items = await begin(abort.signal);
@@ -81,6 +91,6 @@ export function streamInTurn<T>(
         throw error;
       }
     };
-    inTurn(model, abort.signal, work).catch(reject);
+    void inTurn(model, abort.signal, work).catch(reject).finally(abort.end);
   });
 }

@@ -307,10 +307,13 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Freezes the value and its members, and returns it. */
+/** Freezes the value and its members, however deep, and returns it. */
 function frozen<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
-  for (const member of Object.values(value) as unknown[]) frozen(member);
-  Object.freeze(value);
+  const left: unknown[] = [value];
+  for (const one of left) {
+    if (typeof one !== 'object' || one === null || Object.isFrozen(one)) continue;
+    for (const member of Object.values(one) as unknown[]) left.push(member);
+    Object.freeze(one);
+  }
   return value;
 }

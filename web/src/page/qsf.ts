@@ -18,6 +18,7 @@ import { models } from '../models.js';
 import { Answer, textOf } from './parts.js';
 import { askToPersist } from './persist.js';
 import { ownFile } from '../platform.js';
+import { randomName } from '../random-name.js';
 import {
   chatRequest,
   detokenizeRequest,
@@ -115,7 +116,7 @@ export class QSF {
   #reject!: (error: QSFError) => void;
   #isClosed = false;
   /** The name of this model among those of all tabs, and the number of its calls that took a sequence. */
-  readonly #caller = Array.from(crypto.getRandomValues(new Uint32Array(4))).join('-');
+  readonly #caller = randomName();
   #calls = 0;
   /** Settles once the stopped generation has ended. */
   #stopping: Promise<unknown> = Promise.resolve();

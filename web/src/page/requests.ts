@@ -318,7 +318,7 @@ function textOf(name: string, text: unknown): string {
 
 function json(what: string, value: unknown): string {
   try {
-    return JSON.stringify(value);
+    return JSON.stringify(value) ?? 'null';
   } catch (error) {
     throw new QSFError('bad_argument', `${what} has no form in JSON: ${messageOf(error)}`);
   }

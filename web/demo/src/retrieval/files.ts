@@ -67,6 +67,8 @@ export class Files {
         faults.push(error instanceof Error ? error.message : String(error));
       }
     }
+    // It has been replaced by one of the same name.
+    if (this.#current && !this.#library.files.includes(this.#current)) this.#abort.abort();
     this.show();
     if (faults.length > 0) {
       const title = faults.length === 1 ? 'This file was not added' : `${faults.length} files were not added`;

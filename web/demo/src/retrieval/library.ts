@@ -2,7 +2,9 @@
 
 import { nearest, passagesOf } from 'qsf/retrieval';
 import type { Passage } from 'qsf/retrieval';
+import { randomName } from '../../../src/random-name.js';
 import type { Embedder } from './embedder.js';
+import { memoryStore } from './store.js';
 import type { Store, StoredFile, StoredVectors } from './store.js';
 
 /** Passages in one call of embed(). After each call the progress is shown, and a question may go first. */
@@ -34,8 +36,10 @@ export class Library {
   #vectors = new Map<string, StoredVectors>();
   #model: string | undefined;
 
+  /** Opens the library of a store. One that cannot be read is replaced by one that keeps nothing. */
   static async open(store: Store): Promise<Library> {
-    return new Library(store, await store.files());
+    const files = await store.files().catch(() => undefined);
+    return new Library(files ? store : memoryStore(), files ?? []);
   }
 
   private constructor(store: Store, files: StoredFile[]) {
@@ -65,7 +69,7 @@ export class Library {
 
   /** Adds a file, in the place of one with the same name. */
   async add(name: string, bytes: number, text: string): Promise<void> {
-    const file = { id: crypto.randomUUID(), name, bytes, time: Date.now(), text };
+    const file = { id: randomName(), name, bytes, time: Date.now(), text };
     await this.#store.putFile(file);
     for (const old of this.#files.filter((other) => other.name === name)) await this.remove(old.id);
     this.#files.push(file);
@@ -80,7 +84,8 @@ export class Library {
   /** Takes the vectors that are kept of a model. */
   async use(model: string): Promise<void> {
     this.#model = model;
-    const kept = await this.#store.vectors(model);
+    // Vectors that cannot be read are made again.
+    const kept = await this.#store.vectors(model).catch(() => []);
     if (this.#model === model) this.#vectors = new Map(kept.map((vectors) => [vectors.file, vectors]));
   }
 
@@ -109,7 +114,7 @@ export class Library {
     const made = { file: file.id, model: key, bounds, values, dim };
     signal.throwIfAborted();
     await this.#store.putVectors(made);
-    if (this.#model === key) this.#vectors.set(file.id, made);
+    if (this.#model === key && this.#files.includes(file)) this.#vectors.set(file.id, made);
   }
 
   /** Returns the passages that are nearest to a question by the current model, the best one first. */

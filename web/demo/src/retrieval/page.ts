@@ -154,8 +154,8 @@ function setUp(): void {
     else if (question === '') field.focus();
     else void ask(question);
   });
-  document.addEventListener('keydown', ({ key }) => {
-    if (key === 'Escape' && !document.querySelector('dialog[open]')) asking?.abort();
+  document.addEventListener('keydown', ({ key, isComposing }) => {
+    if (key === 'Escape' && !isComposing && !document.querySelector('dialog[open]')) asking?.abort();
   });
   answer.addEventListener('click', ({ target }) => {
     if (!(target instanceof HTMLElement) || !target.classList.contains('copy')) return;

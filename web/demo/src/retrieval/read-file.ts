@@ -9,6 +9,9 @@ const MOST_BYTES = 4 * 1024 * 1024;
 const STEP = 64 * 1024;
 const LINES = 64;
 const NODES = 256;
+/** Letters of a page that are parsed at once, and the deepest nesting: browsers parse deeper pages ever more slowly. */
+const PART = 8 * 1024;
+const DEEPEST = 500;
 
 const OTHERS = 'Text, Markdown, HTML and JSON can be read; other documents must be saved as one of them first';
 
@@ -40,7 +43,7 @@ export function* textOf(name: string, bytes: Uint8Array): Generator<void, string
   if (known !== undefined) throw new Error(`${name} is ${known}. ${OTHERS}`);
   const text = yield* decoded(name, bytes);
   if (/\.json$/i.test(name)) return yield* linesOf(text);
-  return /\.x?html?$/i.test(name) ? yield* textOfHtml(text) : text;
+  return /\.x?html?$/i.test(name) ? yield* textOfHtml(name, text) : text;
 }
 
 /** Returns bytes as text with line feeds, of which each step decodes a part. */
@@ -86,7 +89,7 @@ function* linesOf(text: string): Generator<void, string> {
           path: path === '' ? name : `${path}.${name}`,
           value: member,
         }));
-    left.push(...inner.reverse());
+    for (const member of inner.reverse()) left.push(member);
   }
   return lines.join('\n');
 }
@@ -103,18 +106,20 @@ const CELLS = names('td th');
  * Returns the words of a page, which is written part by part into a template. A template's content is inert: nothing in it
  * runs or is fetched, and its styles are none of this page's policy.
  */
-function* textOfHtml(html: string): Generator<void, string> {
+function* textOfHtml(name: string, html: string): Generator<void, string> {
   const page = document.implementation.createHTMLDocument();
   page.open();
   page.write('<body><template>');
-  for (let at = 0; at < html.length; at += STEP) {
-    page.write(html.slice(at, at + STEP));
+  const { content } = page.querySelector('template')!;
+  for (let at = 0; at < html.length; at += PART) {
+    page.write(html.slice(at, at + PART));
+    if (isDeep(content) || isDeep(page.body)) throw new Error(`${name} has elements that are nested too deeply`);
     yield;
   }
   page.close();
   const words: string[] = [];
   // An end of the template in the text is rare; what follows is in the body.
-  for (const root of [page.querySelector('template')!.content, page.body]) yield* addWords(root, words);
+  for (const root of [content, page.body]) yield* addWords(root, words);
   const parts: string[] = [];
   for (const part of words.join('').split(/\n\s*\n/)) {
     const line = part.replace(/\s+/g, ' ').trim();
@@ -122,6 +127,13 @@ function* textOfHtml(html: string): Generator<void, string> {
     if (parts.length % LINES === 0) yield;
   }
   return parts.join('\n\n');
+}
+
+/** Whether the last node of a tree is too deep in it. */
+function isDeep(root: Node): boolean {
+  let depth = 0;
+  for (let node = root.lastChild; node !== null; node = node.lastChild) depth++;
+  return depth > DEEPEST;
 }
 
 /** Adds the texts in `root` to `words`, with spaces between cells and empty lines around blocks. */

@@ -30,6 +30,7 @@ export interface Store {
   vectors(model: string): Promise<StoredVectors[]>;
   /** Each rejects if the browser has no room. */
   putFile(file: StoredFile): Promise<void>;
+  /** Keeps nothing of a file that was removed, also by another tab. */
   putVectors(vectors: StoredVectors): Promise<void>;
   /** Removes a file and its vectors by all models. */
   remove(file: string): Promise<void>;
@@ -37,6 +38,8 @@ export interface Store {
 
 const NAME = 'qsf-files';
 const VERSION = 1;
+/** Milliseconds in which the database opens. */
+const PATIENCE = 5000;
 
 /** Opens the database; a browser that refuses it gives one that keeps nothing. */
 export async function openStore(): Promise<Store> {
@@ -56,7 +59,9 @@ export function memoryStore(): Store {
     files: async () => [...files.values()],
     vectors: async (model) => [...vectors.values()].filter((one) => one.model === model),
     putFile: async (file) => void files.set(file.id, file),
-    putVectors: async (one) => void vectors.set(JSON.stringify([one.file, one.model]), one),
+    putVectors: async (one) => {
+      if (files.has(one.file)) vectors.set(JSON.stringify([one.file, one.model]), one);
+    },
     remove: async (id) => {
       files.delete(id);
       for (const [key, one] of vectors) if (one.file === id) vectors.delete(key);
@@ -74,18 +79,20 @@ function openDatabase(): Promise<IDBDatabase> {
     };
     opening.onsuccess = () => resolve(opening.result);
     opening.onerror = () => reject(faultOf(opening));
+    // Some browsers never answer when their database is damaged.
+    setTimeout(() => reject(new Error('the browser does not open its database')), PATIENCE);
   });
 }
 
 function databaseStore(database: IDBDatabase): Store {
-  const read = <T>(name: string, ask: (store: IDBObjectStore) => IDBRequest<T>) => {
+  const read = async <T>(name: string, ask: (store: IDBObjectStore) => IDBRequest<T>) => {
     const asked = ask(database.transaction(name).objectStore(name));
     return new Promise<T>((resolve, reject) => {
       asked.onsuccess = () => resolve(asked.result);
       asked.onerror = () => reject(faultOf(asked));
     });
   };
-  const change = (names: string[], write: (stores: IDBObjectStore[]) => void) => {
+  const change = async (names: string[], write: (stores: IDBObjectStore[]) => void) => {
     const work = database.transaction(names, 'readwrite');
     write(names.map((name) => work.objectStore(name)));
     return new Promise<void>((resolve, reject) => {
@@ -98,7 +105,11 @@ function databaseStore(database: IDBDatabase): Store {
     files: () => read('files', (files) => files.getAll() as IDBRequest<StoredFile[]>),
     vectors: (model) => read('vectors', (all) => all.index('model').getAll(model) as IDBRequest<StoredVectors[]>),
     putFile: (file) => change(['files'], ([files]) => void files!.put(file)),
-    putVectors: (one) => change(['vectors'], ([vectors]) => void vectors!.put(one)),
+    putVectors: (one) =>
+      change(['files', 'vectors'], ([files, vectors]) => {
+        const asked = files!.getKey(one.file);
+        asked.onsuccess = () => void (asked.result !== undefined && vectors!.put(one));
+      }),
     remove: (id) =>
       change(['files', 'vectors'], ([files, vectors]) => {
         files!.delete(id);
