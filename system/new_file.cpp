@@ -1,30 +1,27 @@
 #include "system/new_file.h"
 
 #include <cerrno>
-#include <cstdint>
-#include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "system/file.h"
+#include "system/temporary.h"
 
 namespace qsf::sys {
 namespace {
 
 constexpr int kTries = 16;  // names that are taken already
 
-/// Returns a name that fits in any folder with the final name; empty if the system has no random numbers.
-std::string temporary_name() {
-  std::uint64_t random = 0;
-  if (!random_bytes(std::as_writable_bytes(std::span(&random, 1)))) return {};
-  char name[32];
-  std::snprintf(name, sizeof name, ".qsf-%016llx.tmp", static_cast<unsigned long long>(random));
-  return name;
-}
-
 }  // namespace
 
 NewFile NewFile::create(const std::string& path) {
   FileInfo info;
   const bool exists = look(path, info);
+  std::error_code error;
+  if (!exists && std::filesystem::is_symlink(path_of(path), error)) {
+    errno = ENOENT;
+    return {};
+  }
   std::string at = exists ? resolved(path) : path;
   for (int i = 0; i < kTries; ++i) {
     const std::string name = temporary_name();

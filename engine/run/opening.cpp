@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/op.h"
 #include "qsf/base/checksum.h"
 #include "qsf/base/try.h"
 #include "qsf/run/draft.h"
@@ -353,19 +354,24 @@ Status Opening::check_policy() const {
   const OpenOptions& o = model_->options;
   const bool chooses = o.kv_chosen != 0;
   if (o.kv_window == 0 && o.kv_sinks == 0 && !chooses) return {};
-  if (o.kv_window == 0 || (chooses && (o.kv_sinks != 0 || o.kv_window < kFewestChosen))) {
-    return make_error(
-        ErrorCode::bad_argument,
-        "kv_window is {}, kv_sinks {} and kv_chosen {}: kv_sinks and kv_chosen exclude each other and need "
-        "kv_window, of at least {} for kv_chosen",
-        o.kv_window, o.kv_sinks, o.kv_chosen, kFewestChosen);
+  if (o.kv_window == 0 || (chooses && o.kv_sinks != 0)) {
+    return make_error(ErrorCode::bad_argument,
+                      "kv_window is {}, kv_sinks {} and kv_chosen {}: kv_sinks and kv_chosen exclude each other and "
+                      "need kv_window",
+                      o.kv_window, o.kv_sinks, o.kv_chosen);
+  }
+  if (chooses && o.kv_window < kFewestChosen) {
+    return make_error(ErrorCode::bad_argument,
+                      "attention chooses among at least {} positions (kv_window), and {} are to stay", kFewestChosen,
+                      o.kv_window);
   }
   if (model_->config.table.bidirectional()) {
     return make_error(ErrorCode::unsupported, "a text is one pass in this model, from which no position is evicted");
   }
   bool evicts = false;
   for (const LayerKind& kind : kinds_) {
-    if (kind.mixer != Mixer::attention || kind.window != 0) continue;
+    const MemoryNeed need = mixer_row(kind.mixer).memory(kind, model_->config.dim);
+    if (need.n_kv_heads == 0 || need.window != 0) continue;
     evicts = true;
     if (kind.alibi != 0 && (o.kv_sinks != 0 || chooses)) {
       return make_error(ErrorCode::unsupported,

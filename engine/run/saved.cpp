@@ -1,6 +1,7 @@
 #include "run/saved.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "qsf/base/bytes.h"
@@ -29,6 +30,14 @@ Status check_saves(const Model& model) {
   if (!model.config.table.bidirectional()) return {};
   return make_error(ErrorCode::unsupported,
                     "this model makes embeddings, of which a sequence keeps nothing that could be saved");
+}
+
+/// Writes a policy's text, such as sinks:4+60, and returns it.
+std::string_view name_policy(std::uint32_t window, std::uint32_t sinks, std::span<char> out) {
+  const std::size_t n = window == 0  ? format_into(out, "all")
+                        : sinks == 0 ? format_into(out, "window:{}", window)
+                                     : format_into(out, "sinks:{}+{}", sinks, window);
+  return {out.data(), n};
 }
 
 Error changed(const char* what) {
@@ -150,11 +159,12 @@ Status Restoring::check(const Model& model) const {
                       kv_name(h.kv), kv_name(model.plan.kv), kv_name(h.kv));
   }
   if (const OpenOptions& o = model.options; h.kv_window != o.kv_window || h.kv_sinks != o.kv_sinks) {
+    std::array<char, 32> kept, keeps;
+    const std::string_view of_file = name_policy(h.kv_window, h.kv_sinks, kept);
     return make_error(
         ErrorCode::mismatch,
-        "the saved sequence keeps the last {} positions and the first {} (0 and 0: all), and this session "
-        "{} and {}: a session with the same policy would do",
-        h.kv_window, h.kv_sinks, o.kv_window, o.kv_sinks);
+        "the saved sequence has the policy {}, and this session {}: a session with the policy {} would do", of_file,
+        name_policy(o.kv_window, o.kv_sinks, keeps), of_file);
   }
   if (h.long_rope != rotates_as_long(model)) {
     const std::uint32_t from = model.config.table.model.long_rope_from;

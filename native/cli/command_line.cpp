@@ -12,7 +12,7 @@ namespace {
 
 /// The types of values that may be empty: any text, and a list of names.
 constexpr std::array<std::string_view, 2> kMayBeEmpty{"TEXT", "NAMES"};
-constexpr std::string_view kSizes = "a number, or a size such as 64M, 64MiB or 1.5G";
+constexpr std::string_view kSizes = "a number above 0, or a size such as 64M, 64MiB or 1.5G";
 
 bool read_real(std::string_view text, double& out, std::string_view& rest) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);

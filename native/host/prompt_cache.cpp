@@ -9,6 +9,7 @@
 #include "qsf/base/checksum.h"
 #include "qsf/base/try.h"
 #include "system/file.h"
+#include "system/temporary.h"
 
 namespace qsf {
 namespace {
@@ -50,12 +51,20 @@ std::uint32_t usable(const SavedFile& file, std::span<const std::uint32_t> ids) 
   return file.header().reach(common(*saved, ids.first(ids.size() - 1)));
 }
 
+/// Returns whether a file has fewer tokens than `ids`, which begin with them.
+bool begins(const std::string& path, std::span<const std::uint32_t> ids) {
+  const Result<SavedFile> file = SavedFile::open(path);
+  if (!file || file->header().n_tokens >= ids.size()) return false;
+  const Result<std::vector<std::uint32_t>> saved = file->tokens();
+  return saved && common(*saved, ids) == saved->size();
+}
+
 }  // namespace
 
 Result<PromptCache> PromptCache::open(const std::string& folder, std::uint64_t most_bytes) {
-  std::error_code error;
+  std::error_code error, ignored;
   fs::create_directories(sys::path_of(folder), error);
-  if (!fs::is_directory(sys::path_of(folder), error)) {
+  if (!fs::is_directory(sys::path_of(folder), ignored)) {
     return make_error(ErrorCode::io_error, "cannot make the folder {:.300}: {}", folder,
                       error ? error.message() : "there is something else of that name");
   }
@@ -108,16 +117,12 @@ Status PromptCache::save(Session& session, std::uint32_t n, std::uint32_t comput
   QSF_LET(bytes, session.begin_save({}, n));
   QSF_LET(header, read_saved_header(bytes));
   if (header.file_bytes() > most_bytes_) return {};
-  if (header.from == 0 && header.state_bytes == 0) {  // it can go back anywhere, so shorter ones add nothing
-    for (const Entry& entry : entries(prefix)) {
-      const Result<SavedFile> file = SavedFile::open(entry.path);
-      const Result<std::vector<std::uint32_t>> saved =
-          file ? file->tokens() : Result<std::vector<std::uint32_t>>(file.error());
-      const bool begins_it = saved && saved->size() < n && common(*saved, ids) == saved->size();
-      if (begins_it) sys::remove_file(entry.path);
-    }
+  std::vector<Entry> replaced, others;
+  const bool goes_back = header.from == 0 && header.state_bytes == 0;  // anywhere, so shorter ones add nothing
+  for (const Entry& entry : entries("")) {
+    const bool begins_it = goes_back && entry.path.starts_with(folder_ + "/" + prefix) && begins(entry.path, ids);
+    (begins_it || entry.path == path ? replaced : others).push_back(entry);
   }
-  std::vector<Entry> others = entries("");
   std::uint64_t sum = header.file_bytes();
   for (const Entry& entry : others) sum += entry.bytes;
   std::ranges::sort(others, {}, &Entry::used);
@@ -125,7 +130,12 @@ Status PromptCache::save(Session& session, std::uint32_t n, std::uint32_t comput
     if (sum <= most_bytes_) break;
     if (sys::remove_file(entry.path)) sum -= entry.bytes;
   }
-  return save_to_file(session, path, {}, n, false);
+  sys::remove_abandoned(folder_);
+  QSF_TRY(save_to_file(session, path, {}, n, false));
+  for (const Entry& entry : replaced) {
+    if (entry.path != path) sys::remove_file(entry.path);
+  }
+  return {};
 }
 
 }  // namespace qsf

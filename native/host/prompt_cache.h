@@ -20,8 +20,9 @@ class PromptCache {
   /// sequence has without it. Returns whether it did. A file that is damaged is removed. Returns an error of the
   /// session only.
   Result<bool> restore(Session& session, std::span<const std::uint32_t> ids, std::uint32_t known) const;
-  /// Saves the first n tokens of the sequence, of which `computed` were not computed before. Does nothing for a few
-  /// tokens, and for more bytes than the folder may have. Errors: io_error, and those of Session::begin_save().
+  /// Saves the first n tokens of the sequence, of which `computed` were not computed before. Prompts that begin them
+  /// are then removed, and before that others for room. Does nothing for a few tokens, and for more bytes than the
+  /// folder may have. Errors: io_error, and those of Session::begin_save().
   Status save(Session& session, std::uint32_t n, std::uint32_t computed) const;
 
  private:

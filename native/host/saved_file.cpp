@@ -21,9 +21,11 @@ Error cannot(const char* what, const std::string& path) {
 /// Returns a file that commit() puts in the place of `path`.
 Result<sys::NewFile> new_file(const std::string& path) {
   sys::FileInfo info;
-  if (sys::look(path, info) && info.kind != sys::FileKind::regular) {
+  const bool exists = sys::look(path, info);
+  if (exists && info.kind != sys::FileKind::regular) {
     return make_error(ErrorCode::io_error, "cannot write {:.300}: it is not a regular file", path);
   }
+  if (exists && !sys::is_writable(path)) return cannot("write", path);
   sys::NewFile file = sys::NewFile::create(path);
   if (!file) return cannot("write", path);
   return file;

@@ -11,6 +11,7 @@
 #include "qsf/base/bytes.h"
 #include "qsf/base/checksum.h"
 #include "qsf/base/try.h"
+#include "system/temporary.h"
 
 namespace qsf {
 namespace {
@@ -166,8 +167,9 @@ Status FrontCache::keep(const std::string& key, const Front& front) const {
   return {};
 }
 
-/// Removes the fronts that were used longest ago, above the limits.
+/// Removes the fronts that were used longest ago, above the limits, and what killed processes left.
 void FrontCache::limit() const {
+  sys::remove_abandoned(folder_);
   struct Kept {
     fs::path path;
     fs::file_time_type used;

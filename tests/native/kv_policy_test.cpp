@@ -94,7 +94,7 @@ TEST(KvPolicy, SessionsAndPromptCachesAreOfOnePolicy) {
   EXPECT_EQ(Json(tokens), whole.at("generated_tokens"));
   const Ran other = run({program("qsf-run"), model, "-p", "", "--session", file, "--kv-policy", "window:40"});
   EXPECT_EQ(other.code, 1);
-  EXPECT_NE(other.err.find("a session with the same policy would do"), std::string::npos) << other.err;
+  EXPECT_NE(other.err.find("a session with the policy sinks:4+36 would do"), std::string::npos) << other.err;
 
   (void)generate(model, with({"-p", prompt, "-n", "1", "--prompt-cache", folder}));
   const Json same = generate(model, with({"-p", prompt, "-n", "60", "--prompt-cache", folder})).receipt;

@@ -63,7 +63,8 @@ TEST(Mistakes, SizesTakeSuffixes) {
   for (const char* size :
        {"8MB", "8B", "8X", "M", "", " 8", "8 M", "8Mi", "8iB", "-8M", "0", "0M", "nan", "inf", "1e99G"}) {
     const std::string told = refusal({"--ram-budget", size});
-    EXPECT_TRUE(has(told, "--ram-budget: '" + std::string(size) + "' is not a number, or a size such as 64M")) << told;
+    EXPECT_TRUE(has(told, "--ram-budget: '" + std::string(size) + "' is not a number above 0, or a size such as 64M"))
+        << told;
     EXPECT_TRUE(has(convert_refusal({"--target-size", size, "--calibration", "x"}), "--target-size: '")) << size;
   }
 }

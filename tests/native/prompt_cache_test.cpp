@@ -150,6 +150,32 @@ TEST(PromptCache, DamagedFilesAreRemoved) {
   EXPECT_EQ(reused(with_cache(model, kLong, folder)), 0u);
 }
 
+// A file of the longer prompt's name cannot be replaced if there is a folder of that name.
+TEST(PromptCache, AFileThatCannotBeWrittenLeavesTheShorterOne) {
+  const TempDir dir;
+  const std::string model = stories("8bit"), longer = kLong + " " + kLong;
+  (void)with_cache(model, longer, dir / "other");
+  const fs::path of_longer = files_in(dir / "other").at(0).filename();
+  const std::string folder = dir / "cache";
+  (void)with_cache(model, kLong, folder);
+  const fs::path of_shorter = files_in(folder).at(0);
+  fs::create_directory(fs::path(folder) / of_longer);
+  const RunResult failed = with_cache(model, longer, folder);
+  EXPECT_NE(failed.ran.err.find("cannot write"), std::string::npos) << failed.ran.err;
+  EXPECT_GT(reused(failed), 40u);
+  EXPECT_TRUE(fs::exists(of_shorter));
+}
+
+TEST(PromptCache, WhatAKilledProcessLeftIsRemoved) {
+  const TempDir dir;
+  const std::string folder = dir / "cache", left = folder + "/.qsf-0123456789abcdef.tmp";
+  fs::create_directory(folder);
+  write_bytes(left, some_bytes(10));
+  fs::last_write_time(left, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  (void)with_cache(stories("8bit"), kLong, folder);
+  EXPECT_FALSE(fs::exists(left));
+}
+
 TEST(PromptCache, AFolderThatCannotBeUsedIsSaid) {
   const TempDir dir;
   write_bytes(dir / "file", some_bytes(3));
