@@ -85,7 +85,7 @@ TEST(Errors, OfUsage) {
       {{m, "--prompt", "x", "--kv-policy", "lru:9"}, 2, "bad_argument", "h2o:N or snapkv:N with numbers of positions"},
       {{m, "--prompt", "x", "--kv-policy", "sinks:4"}, 2, "bad_argument", "not 'sinks:4'"},
       {{m, "--prompt", "x", "--memory-monitor", "256"}, 2, "bad_argument", "--kv-policy is needed"},
-      {{m, "--prompt", "x", "--kv-policy", "h2o:9"}, 1, "bad_argument", "of at least 16 for kv_chosen"},
+      {{m, "--prompt", "x", "--kv-policy", "h2o:9"}, 1, "bad_argument", "attention chooses among at least 16 positions"},
       {{m, "--prompt", "x", "--kv-policy", "h2o:32", "--session", "s"}, 2, "bad_argument", "not chosen ones"},
       {{m, "--prompt", "x", "--source", "http"}, 2, "bad_argument", "only pread, mmap"},
       {{"http://127.0.0.1:1/m", "--prompt", "x", "--source", "mmap"}, 2, "bad_argument", "on a server"},
