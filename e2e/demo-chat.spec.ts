@@ -428,7 +428,7 @@ test('the line about an opening ends with it, also after a change of the budget'
   await expect(opening).toBeHidden(patience);
   await slider(page).focus();
   for (let i = 0; i < 40; i++) await page.keyboard.press('ArrowLeft');
-  await expect(page.getByRole('status')).toContainText('the rest streams', patience);
+  await expect(page.getByRole('status')).toContainText('are read again for each token', patience);
   await ask(page, 'Tell me of a king.');
   await expect(opening).toBeHidden(patience);
 });
