@@ -47,6 +47,30 @@ def internlm3():
                                  qkv_bias=True, rope_theta=50000.0, rope_scaling=dict(factor=6.0, rope_type='dynamic'))
 
 
+def internlm2_names(weights):
+    names = {'model.embed_tokens': 'model.tok_embeddings', 'lm_head': 'output', 'self_attn.o_proj': 'attention.wo',
+             'input_layernorm': 'attention_norm', 'post_attention_layernorm': 'ffn_norm', 'mlp.gate_proj': 'feed_forward.w1',
+             'mlp.up_proj': 'feed_forward.w3', 'mlp.down_proj': 'feed_forward.w2'}
+    out = {}
+    for name, weight in weights.items():
+        if '.q_proj.' in name:
+            # Of each head of keys: the queries that share it, its keys and its values.
+            q, k, v = [weights[name.replace('q_proj', f'{part}_proj')].view(KV, -1, D) for part in 'qkv']
+            out[name.replace('self_attn.q_proj', 'attention.wqkv')] = torch.cat([q, k, v], 1).reshape(-1, D)
+        elif '.k_proj.' not in name and '.v_proj.' not in name:
+            part = next((part for part in names if part in name), '')
+            out[name.replace(part, names[part]) if part else name] = weight
+    return out
+
+
+def internlm2():
+    sizes = dict(intermediate_size=F, num_key_value_heads=KV)
+    stand_in = T.LlamaForCausalLM(T.LlamaConfig(**BASE, **sizes, tie_word_embeddings=False, rms_norm_eps=1e-5,
+                                                rope_parameters=dict(rope_type='default', rope_theta=1000000.0)))
+    return stand_in, internlm2_names, dict(model_type='internlm2', architectures=['InternLM2ForCausalLM'], **sizes, bias=False,
+                                           rope_theta=1000000.0, rope_scaling=dict(factor=2.0, type='dynamic'))
+
+
 def bailing_names(weights):
     out = {}
     for name, weight in weights.items():
@@ -124,7 +148,7 @@ def minicpm3():
         rms_norm_eps=1e-5, rope_theta=10000.0)
 
 
-MODELS = {'minicpm': minicpm, 'minicpm3': minicpm3, 'internlm3': internlm3, 'bailing-moe': bailing_moe, 'bailing-moe-v2': bailing_moe_v2}
+MODELS = {'minicpm': minicpm, 'minicpm3': minicpm3, 'internlm2': internlm2, 'internlm3': internlm3, 'bailing-moe': bailing_moe, 'bailing-moe-v2': bailing_moe_v2}
 
 
 def fill(model):

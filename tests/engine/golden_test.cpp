@@ -108,19 +108,21 @@ std::string case_name(const ::testing::TestParamInfo<std::string>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Directories, Fixture,
-    ::testing::Values("apertus", "arcee", "bailing-moe", "bailing-moe-v2", "bamba", "bitnet", "bloom", "cohere",
-                      "cohere2", "deepseek-v2", "deepseek-v3", "dots1", "ernie4_5", "ernie4_5-moe", "exaone-moe",
-                      "exaone4", "falcon", "falcon-40b", "falcon-h1", "gemma", "gemma2", "gemma3", "gemma3n", "gemma4",
-                      "gemma4-moe", "glm4", "glm4-moe", "glm4-moe-lite", "gpt-neox", "gpt-oss", "gpt2", "gptj",
-                      "granite", "granite-hybrid", "granite-hybrid-moe", "granitemoe", "granitemoeshared", "helium",
-                      "hunyuan", "hunyuan-moe", "internlm3", "jamba", "lfm2", "lfm2-moe", "llama", "llama3-rope",
-                      "llama4", "mamba2", "minicpm", "minicpm3", "minimax", "minimax-m2", "ministral3", "mistral",
-                      "mixtral", "mpt", "nemotron", "nemotron-h", "nemotron-h-moe", "olmo2", "olmo3", "olmoe", "phi",
-                      "phi3", "phi4-mini", "phimoe", "qwen2", "qwen2-moe", "qwen3", "qwen3-moe", "qwen3-next",
-                      "qwen3.5", "qwen3.5-moe", "seed-oss", "smollm3", "solar-open", "stablelm", "starcoder2", "yarn"),
-    case_name);
+INSTANTIATE_TEST_SUITE_P(Directories, Fixture,
+                         ::testing::Values("apertus", "arcee", "bailing-moe", "bailing-moe-v2", "bamba", "bitnet",
+                                           "bloom", "cohere", "cohere2", "deepseek-v2", "deepseek-v3", "dots1",
+                                           "ernie4_5", "ernie4_5-moe", "exaone-moe", "exaone4", "falcon", "falcon-40b",
+                                           "falcon-h1", "gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "gemma4-moe",
+                                           "glm4", "glm4-moe", "glm4-moe-lite", "gpt-neox", "gpt-oss", "gpt2", "gptj",
+                                           "granite", "granite-hybrid", "granite-hybrid-moe", "granitemoe",
+                                           "granitemoeshared", "helium", "hunyuan", "hunyuan-moe", "internlm2",
+                                           "internlm3", "jamba", "lfm2", "lfm2-moe", "llama", "llama3-rope", "llama4",
+                                           "mamba2", "minicpm", "minicpm3", "minimax", "minimax-m2", "ministral3",
+                                           "mistral", "mixtral", "mpt", "nemotron", "nemotron-h", "nemotron-h-moe",
+                                           "olmo2", "olmo3", "olmoe", "phi", "phi3", "phi4-mini", "phimoe", "qwen2",
+                                           "qwen2-moe", "qwen3", "qwen3-moe", "qwen3-next", "qwen3.5", "qwen3.5-moe",
+                                           "seed-oss", "smollm3", "solar-open", "stablelm", "starcoder2", "yarn"),
+                         case_name);
 INSTANTIATE_TEST_SUITE_P(
     Gguf, Fixture,
     ::testing::Values("apertus.gguf", "arcee.gguf", "bailing-moe.gguf", "bailing-moe-v2.gguf", "bloom.gguf",
@@ -129,13 +131,14 @@ INSTANTIATE_TEST_SUITE_P(
                       "falcon-h1.gguf", "gemma.gguf", "gemma3n.gguf", "gemma4.gguf", "gemma4-moe.gguf", "glm4.gguf",
                       "glm4-moe.gguf", "glm4-moe-lite.gguf", "gpt-neox.gguf", "gpt-oss.gguf", "gpt2.gguf",
                       "granite.gguf", "granite-hybrid.gguf", "granite-hybrid-moe.gguf", "granitemoe.gguf",
-                      "granitemoeshared.gguf", "hunyuan.gguf", "hunyuan-moe.gguf", "internlm3.gguf", "jamba.gguf",
-                      "lfm2.gguf", "lfm2-moe.gguf", "llama.gguf", "llama3-rope.gguf", "mamba2.gguf", "minicpm.gguf",
-                      "minicpm3.gguf", "minimax-m2.gguf", "ministral3.gguf", "mixtral.gguf", "nemotron.gguf",
-                      "nemotron-h.gguf", "nemotron-h-moe.gguf", "olmo2.gguf", "olmo3.gguf", "olmoe.gguf", "phi.gguf",
-                      "phi3.gguf", "phimoe.gguf", "qwen2.gguf", "qwen2-moe.gguf", "qwen3.gguf", "qwen3-moe.gguf",
-                      "qwen3-next.gguf", "qwen3.5.gguf", "qwen3.5-moe.gguf", "seed-oss.gguf", "smollm3.gguf",
-                      "solar-open.gguf", "stablelm.gguf", "starcoder2.gguf", "yarn.gguf"),
+                      "granitemoeshared.gguf", "hunyuan.gguf", "hunyuan-moe.gguf", "internlm2.gguf", "internlm3.gguf",
+                      "jamba.gguf", "lfm2.gguf", "lfm2-moe.gguf", "llama.gguf", "llama3-rope.gguf", "mamba2.gguf",
+                      "minicpm.gguf", "minicpm3.gguf", "minimax-m2.gguf", "ministral3.gguf", "mixtral.gguf",
+                      "nemotron.gguf", "nemotron-h.gguf", "nemotron-h-moe.gguf", "olmo2.gguf", "olmo3.gguf",
+                      "olmoe.gguf", "phi.gguf", "phi3.gguf", "phimoe.gguf", "qwen2.gguf", "qwen2-moe.gguf",
+                      "qwen3.gguf", "qwen3-moe.gguf", "qwen3-next.gguf", "qwen3.5.gguf", "qwen3.5-moe.gguf",
+                      "seed-oss.gguf", "smollm3.gguf", "solar-open.gguf", "stablelm.gguf", "starcoder2.gguf",
+                      "yarn.gguf"),
     case_name);
 
 /// GGUF leaves settings out: Gemma's scale of attention and the layers that have a window, and the size of Llama 4's

@@ -95,6 +95,7 @@ const recipesOnly = [
   ...[
     'helium',
     'hunyuan-moe',
+    'internlm2',
     'internlm3',
     'mamba2',
     'minicpm',
