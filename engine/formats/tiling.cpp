@@ -90,22 +90,54 @@ void add_plane(const Plane& plane, std::uint32_t code, std::uint32_t to, const R
   }
 }
 
-/// Returns four neighbouring codes of each row, as the bytes of words.
-std::array<std::uint32_t, kTileRows> codes_of(const Format& f, std::uint32_t code, const Rows& rows) {
+/// Returns four neighbouring codes of each row, as the bytes of words: their bits in the planes from `first` on.
+std::array<std::uint32_t, kTileRows> codes_of(const Format& f, std::size_t first, std::uint32_t code,
+                                              const Rows& rows) {
   std::array<std::uint32_t, kTileRows> words{};
   std::uint32_t to = 0;
-  for (const Plane& plane : f.planes) {
-    if (plane.width != 0) add_plane(plane, code, to, rows, words);
+  for (std::size_t i = 0; i < f.planes.size(); ++i) {
+    const Plane& plane = f.planes[i];
+    if (i >= first && plane.width != 0) add_plane(plane, code, to, rows, words);
     to += plane.width;
   }
   for (std::uint32_t row = 0; row < rows.n; ++row) words[row] = recoded(f.packing, words[row]);
   return words;
 }
 
+/// Whether four bits of the codes are the first plane of both blocks and tiles, and eight bytes of a block have the
+/// bits of neighbouring codes alone.
+bool has_nibbles(const Format& f) {
+  const Plane& plane = f.planes[0];
+  return f.packing == Packing::plain && plane.width == 4 && plane.run % (2 * kTileGroup) == 0 && !plane.falling;
+}
+
+/// Tiles the first plane of a format that has_nibbles(). Eight bytes have the low bits of eight codes, and the high
+/// ones of those `run` further on. A tile's byte has those of a code and of the fourth one after it.
+void tile_nibbles(const Format& f, const Rows& rows, std::byte* codes) {
+  constexpr std::uint64_t kLow = 0x0f0f0f0f0f0f0f0f;
+  const Plane& plane = f.planes[0];
+  for (std::uint32_t code = 0; code < f.block; code += 2 * kTileGroup) {
+    if (code / plane.run % 2 != 0) continue;
+    const std::byte* from = rows.first + plane.at + code / (2 * plane.run) * plane.run + code % plane.run;
+    std::byte* const low = codes + code / (2 * kTileGroup) * kTileLoad;
+    std::byte* const high = codes + (code + plane.run) / (2 * kTileGroup) * kTileLoad;
+    for (std::uint32_t row = 0; row < rows.n; ++row, from += rows.stride) {
+      const auto both = load_le<std::uint64_t>(from);
+      const std::uint64_t a = both & kLow, b = both >> 4 & kLow;
+      store_le(low + row * kTileGroup, static_cast<std::uint32_t>(a | a >> 28));
+      store_le(high + row * kTileGroup, static_cast<std::uint32_t>(b | b >> 28));
+    }
+  }
+}
+
 void tile_codes(const Format& f, const Rows& rows, std::byte* codes) {
+  const auto planes = tile_planes(f.code_bits, f.block);
+  const std::size_t first = has_nibbles(f) ? 1 : 0;
+  if (first != 0) tile_nibbles(f, rows, codes);
+  if (first != 0 && f.code_bits == 4) return;
   for (std::uint32_t code = 0; code < f.block; code += kTileGroup) {
-    const std::array<std::uint32_t, kTileRows> words = codes_of(f, code, rows);
-    for (const TilePlane& plane : tile_planes(f.code_bits, f.block)) {
+    const std::array<std::uint32_t, kTileRows> words = codes_of(f, first, code, rows);
+    for (const TilePlane& plane : std::span(planes).subspan(first)) {
       if (plane.width == 0) break;
       const std::uint32_t mask = ((1u << plane.width) - 1) * kEach;
       const TileField field = tile_field(plane, 0, code);
@@ -115,6 +147,16 @@ void tile_codes(const Format& f, const Rows& rows, std::byte* codes) {
         store_le(at, field.shift == 0 ? bits : load_le<std::uint32_t>(at) | bits);
       }
     }
+  }
+}
+
+/// Copies a number of each row's block to the tile.
+template <class T>
+void tile_numbers(const Rows& rows, const TileNumber& number, std::byte* tile) {
+  const std::byte* from = rows.first + number.at;
+  std::byte* to = tile + number.tile_at;
+  for (std::uint32_t row = 0; row < rows.n; ++row, from += rows.stride, to += sizeof(T)) {
+    store_le(to, load_le<T>(from));
   }
 }
 
@@ -149,8 +191,13 @@ void tile_strip(const Format& f, std::span<const std::byte> rows, std::uint32_t 
     std::byte* const tile = strip.data() + b * tile_bytes(f);
     const Rows blocks{rows.data() + b * f.block_bytes, n_blocks * f.block_bytes, n_rows};
     for_each_number(f, [&](const TileNumber& n) {
-      for (std::uint32_t row = 0; row < n_rows; ++row) {
-        std::copy_n(blocks.first + row * blocks.stride + n.at, n.width, tile + n.tile_at + std::size_t{row} * n.width);
+      switch (n.width) {
+        case 1:
+          return tile_numbers<std::uint8_t>(blocks, n, tile);
+        case 2:
+          return tile_numbers<std::uint16_t>(blocks, n, tile);
+        default:
+          return tile_numbers<std::uint32_t>(blocks, n, tile);
       }
     });
     if (f.grid != Grid::none) continue;
