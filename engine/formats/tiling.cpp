@@ -133,8 +133,10 @@ void tile_nibbles(const Format& f, const Rows& rows, std::byte* codes) {
 void tile_codes(const Format& f, const Rows& rows, std::byte* codes) {
   const auto planes = tile_planes(f.code_bits, f.block);
   const std::size_t first = has_nibbles(f) ? 1 : 0;
-  if (first != 0) tile_nibbles(f, rows, codes);
-  if (first != 0 && f.code_bits == 4) return;
+  if (first != 0) {
+    tile_nibbles(f, rows, codes);
+    if (f.code_bits == 4) return;
+  }
   for (std::uint32_t code = 0; code < f.block; code += kTileGroup) {
     const std::array<std::uint32_t, kTileRows> words = codes_of(f, first, code, rows);
     for (const TilePlane& plane : std::span(planes).subspan(first)) {

@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "native/sources/ascii.h"
+
 namespace qsf {
 namespace {
 
@@ -19,8 +21,6 @@ bool read_real(std::string_view text, double& out, std::string_view& rest) {
   rest = text.substr(static_cast<std::size_t>(end - text.data()));
   return error == std::errc();
 }
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 /// Returns the number of letters to change, insert, remove or swap with a neighbour to make one text of the other.
 std::size_t distance(std::string_view a, std::string_view b) {

@@ -9,6 +9,7 @@
 #include "native/run/digest.h"
 #include "native/run/kernels.h"
 #include "native/sources/address.h"
+#include "native/sources/ascii.h"
 #include "qsf/base/utf8.h"
 #include "qsf/chat/conversation.h"
 #include "qsf/formats/format.h"
@@ -25,10 +26,7 @@ bool contains(const std::vector<std::string_view>& names, std::string_view name)
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool same_but_case(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  return std::ranges::equal(a, b, {}, lower, lower);
-}
+bool same_but_case(std::string_view a, std::string_view b) { return std::ranges::equal(a, b, {}, lower, lower); }
 
 /// Reads ids such as "1,2,3".
 bool read_ids(std::string_view text, std::vector<std::uint32_t>& out) {

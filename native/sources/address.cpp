@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include "native/sources/ascii.h"
+
 namespace qsf {
 namespace {
 
 constexpr std::string_view kHttp = "http://", kHttps = "https://", kSecret = "***";
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 bool begins(std::string_view text, std::string_view with) {
   return text.size() >= with.size() &&

@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "native/sources/ascii.h"
+
 namespace qsf {
 namespace {
 
@@ -18,9 +20,7 @@ std::string_view trimmed(std::string_view text) {
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
+  for (char& c : out) c = qsf::lower(c);
   return out;
 }
 

@@ -17,7 +17,7 @@ export interface Progress {
   secondsLeft?: number;
   /** The next request of a server that failed, until bytes arrive. */
   retry?: Retry;
-  /** What the memory plan means, from the phase `plan` on. */
+  /** The consequences of the memory plan, from the phase `plan` on. */
   plan?: PlanSummary;
   /** The expected speed, from the phase `plan` on, if `computeRate` was given. */
   expected?: Expected;
@@ -36,7 +36,7 @@ export interface Retry {
   seconds: number;
 }
 
-/** What a memory plan means for a text, known before a weight is requested. */
+/** The consequences of a memory plan for a text, known before a weight is requested. */
 export interface PlanSummary {
   /** Bytes of all weights in memory, and of those that stay there. */
   weightBytes: number;

@@ -1,4 +1,5 @@
-// What a budget means, in sentences: what stays, what streams, the bits of keys and values, and the expected speed.
+// The consequences of a budget, in sentences: weights that stay, weights that stream, the bits of keys and values, and the
+// expected speed.
 
 import type { Expected, PlanSummary } from 'qsf';
 import * as format from './format.js';

@@ -66,7 +66,7 @@ let isOpening = false;
 /** Whether an opening has begun since the page was loaded. */
 let hasBegun = false;
 let refused = false;
-/** What the plan of the last opening means, in sentences. */
+/** The consequences of the last opening's plan, in sentences. */
 let meaning = '';
 let writing: AbortController | undefined;
 /** Whether the model that is being opened goes on with the last conversation. */

@@ -35,7 +35,7 @@ function ofFile(path: string, isNamedDirectory: boolean): string {
   return (isNamedDirectory || isDirectory(path)) && !href.endsWith('/') ? `${href}/` : href;
 }
 
-/** What cannot be looked at is refused when it is opened. */
+/** Whether a path is a directory's. False also if the path cannot be read, which is refused when it is opened. */
 function isDirectory(path: string): boolean {
   try {
     return statSync(path).isDirectory();

@@ -314,7 +314,7 @@ export class Loader {
     return error.code === 'file_changed' || this.source.stats().cache > 0;
   }
 
-  /** Returns what the plan means, and its expected speed if the caller measured its inputs. */
+  /** Returns the plan's consequences, and its expected speed if the caller measured its inputs. */
   #planned(): Planned {
     const s = this.engine.session.stats();
     const { weightBytes, pinnedBytes, tokenBytes, kv, maxSeqLen } = s;

@@ -2,7 +2,7 @@
 import type { ByteSource } from '../sources/source.js';
 import type { Progress, Retry } from '../progress-types.js';
 
-/** What is known from the plan on. */
+/** The part of a progress that the plan gives. */
 export type Planned = Pick<Progress, 'plan' | 'expected'>;
 
 /** Least milliseconds between two reports to the page. */
