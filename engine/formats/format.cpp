@@ -33,6 +33,16 @@ std::uint8_t tile_code(const Format& f, const std::byte* codes, std::uint32_t ro
   return static_cast<std::uint8_t>(code);
 }
 
+/// Copies the numbers of a row's block out of a tile.
+void untile_numbers(const Format& f, const std::byte* tile, std::uint32_t row, std::byte* block) {
+  for_each_number(f, [&](const TileNumbers& numbers) {
+    for (std::size_t k = 0; k < numbers.n; ++k) {
+      std::copy_n(tile + numbers.tile_at + (k * kTileRows + row) * numbers.width, numbers.width,
+                  block + numbers.at + k * numbers.width);
+    }
+  });
+}
+
 void store_float(const Format& f, float x, std::byte* out) {
   switch (f.id) {
     case FormatId::f16:
@@ -118,9 +128,7 @@ void untile_row(const Format& f, std::span<const std::byte> strip, std::uint32_t
   for (std::size_t b = 0; b < out.size() / f.block_bytes; ++b) {
     const std::byte* const tile = strip.data() + b * tile_bytes(f);
     std::byte* const block = out.data() + b * f.block_bytes;
-    for_each_number(f, [&](const TileNumber& n) {
-      std::copy_n(tile + n.tile_at + std::size_t{row} * n.width, n.width, block + n.at);
-    });
+    untile_numbers(f, tile, row, block);
     if (f.grid != Grid::none) continue;
     for (std::uint32_t i = 0; i < f.block; ++i) codes[i] = tile_code(f, tile + tile_codes_at(f), row, i);
     pack_codes(f, std::span(codes).first(f.block), block);
@@ -132,9 +140,7 @@ void dequantize_tile_row(const Format& f, std::span<const std::byte> strip, std:
   std::array<std::byte, kMaxBlockBytes> numbers{};  // a block without its codes, unless they are a grid's
   for (std::size_t k = 0; k < out.size(); k += f.block) {
     const std::byte* const tile = strip.data() + k / f.block * tile_bytes(f);
-    for_each_number(f, [&](const TileNumber& n) {
-      std::copy_n(tile + n.tile_at + std::size_t{row} * n.width, n.width, numbers.data() + n.at);
-    });
+    untile_numbers(f, tile, row, numbers.data());
     unpack_scales(f, numbers.data(), values);
     const std::size_t n = std::min<std::size_t>(f.block, out.size() - k);
     if (f.grid != Grid::none) {

@@ -66,26 +66,21 @@ constexpr TileField tile_field(const TilePlane& plane, std::uint32_t row, std::u
   return {group / fields * kTileLoad + row * kTileGroup + column % kTileGroup, group % fields * plane.width};
 }
 
-/// A number of a block that is stored by itself in a tile: its offset in a block, that of the first row's in a tile,
-/// and its width.
-struct TileNumber {
-  std::uint32_t at;
-  std::uint32_t tile_at;
-  std::uint32_t width;  // bytes
+/// Numbers of a block that follow each other and are stored by themselves in a tile, each as one of 16 rows.
+struct TileNumbers {
+  std::uint32_t at;       // of the first one in a block
+  std::uint32_t tile_at;  // of the first row's first one in a tile
+  std::uint32_t width;    // bytes of each
+  std::uint32_t n = 1;
 };
 
-/// Calls body(TileNumber) for each number of a block.
+/// Calls body(TileNumbers) for all numbers of a block.
 template <class F>
 void for_each_number(const Format& f, F body) {
-  if (f.grid != Grid::none) {
-    for (std::uint32_t k = 0; k < f.block_bytes; ++k) body(TileNumber{k, k * kTileRows, 1});
-    return;
-  }
-  if (f.scale.type != Scale::none) body(TileNumber{f.scale.at, 0, scale_bytes(f.scale.type)});
-  if (f.has_min()) body(TileNumber{f.minimum.at, tile_minimum_at(f), scale_bytes(f.minimum.type)});
-  for (std::uint32_t k = 0; k < sub_bytes(f.sub.kind); ++k) {
-    body(TileNumber{f.sub.at + k, tile_sub_at(f) + k * kTileRows, 1});
-  }
+  if (f.grid != Grid::none) return body(TileNumbers{0, 0, 1, f.block_bytes});
+  if (f.scale.type != Scale::none) body(TileNumbers{f.scale.at, 0, scale_bytes(f.scale.type)});
+  if (f.has_min()) body(TileNumbers{f.minimum.at, tile_minimum_at(f), scale_bytes(f.minimum.type)});
+  if (f.sub.kind != Sub::none) body(TileNumbers{f.sub.at, tile_sub_at(f), 1, sub_bytes(f.sub.kind)});
 }
 
 /// The byte of a trit, and the trit's index among the five of that byte.

@@ -1,8 +1,10 @@
-// Strips of 16 rows as tiles. Four codes are moved at a time, as the bytes of a word, because sources tile weights each
-// time that they are read.
+// Strips of 16 rows as tiles, four rows at a time, because sources tile weights each time that they are read. A plane
+// of a block has the same bits in a tile, in another order: words of four rows become neighbours, and then the bits of
+// each word change places.
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 
 #include "formats/blocks.h"
 #include "formats/tile.h"
@@ -12,154 +14,226 @@
 namespace qsf {
 namespace {
 
+typedef std::uint32_t Words __attribute__((vector_size(16)));
+typedef std::uint8_t Bytes __attribute__((vector_size(sizeof(Words))));
+
+constexpr std::uint32_t kFour = 4;           // rows whose words are moved together, and words of a row
+constexpr std::uint32_t kWord = 4;           // bytes
 constexpr std::uint32_t kEach = 0x01010101;  // one in each byte of a word
+static_assert(kWord == kTileGroup && kTileRows % kFour == 0);
 
-/// The bits of four neighbouring codes in one plane of a row-major block.
-struct PlaneWord {
-  std::uint32_t at = 0;     // of the first byte
-  std::uint32_t shift = 0;  // of the first code in it
-  std::uint32_t mask = 0;   // of the codes as bytes
+using Four = std::array<Words, kFour>;
+
+Words load(const std::byte* from) {
+  Words out;
+  std::memcpy(&out, from, sizeof out);
+  return out;
+}
+void store(std::byte* to, Words words) { std::memcpy(to, &words, sizeof words); }
+
+/// The rows of a strip. In place of missing ones there is the first.
+using Rows = std::array<const std::byte*, kTileRows>;
+
+/// Returns the words at a byte of four rows.
+Words word_of(const std::byte* const* rows, std::size_t at) {
+  return Words{load_le<std::uint32_t>(rows[0] + at), load_le<std::uint32_t>(rows[1] + at),
+               load_le<std::uint32_t>(rows[2] + at), load_le<std::uint32_t>(rows[3] + at)};
+}
+
+/// Returns four neighbouring words of four rows, each of all rows.
+Four words_of(const std::byte* const* rows, std::size_t at) {
+  const Words r0 = load(rows[0] + at), r1 = load(rows[1] + at), r2 = load(rows[2] + at), r3 = load(rows[3] + at);
+  const Words a = __builtin_shufflevector(r0, r1, 0, 4, 1, 5), b = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
+  const Words c = __builtin_shufflevector(r2, r3, 0, 4, 1, 5), d = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
+  return {__builtin_shufflevector(a, c, 0, 1, 4, 5), __builtin_shufflevector(a, c, 2, 3, 6, 7),
+          __builtin_shufflevector(b, d, 0, 1, 4, 5), __builtin_shufflevector(b, d, 2, 3, 6, 7)};
+}
+
+/// Exchanges the bits of a mask with those `by` places higher.
+Words exchanged(Words words, std::uint32_t mask, std::uint32_t by) {
+  const Words differ = (words >> by ^ words) & mask;
+  return words ^ differ ^ differ << by;
+}
+
+/// Moves codes that follow each other in a word to their fields: code 4 k + j becomes field k of byte j. Each exchange
+/// swaps two bits of a code's index.
+template <std::uint32_t kWidth>
+Words to_fields(Words codes) {
+  if constexpr (kWidth == 4) return exchanged(exchanged(codes, 0x0000ff00, 8), 0x00f000f0, 4);
+  if constexpr (kWidth == 2) return exchanged(exchanged(codes, 0x0000f0f0, 12), 0x00cc00cc, 6);
+  codes = exchanged(exchanged(codes, 0x0000cccc, 14), 0x00aa00aa, 7);
+  return exchanged(exchanged(codes, 0x0c0c0c0c, 2), 0x22222222, 1);
+}
+
+/// The strip that is made: its blocks along a row, and the first of its codes.
+struct Strip {
+  const Format& f;
+  const Rows& rows;
+  std::size_t n_blocks;
+  std::byte* codes;
 };
 
-/// A plane's codes, four at a time.
-class PlaneWords {
- public:
-  explicit PlaneWords(const Plane& plane) : plane_(plane), in_byte_(8u / plane.width), low_((1u << plane.width) - 1) {}
-
-  /// Whether each code has a byte of its own in memory. Otherwise neighbours share bytes, from the lowest bits on.
-  bool apart() const { return plane_.run >= kTileGroup || plane_.width == 8; }
-  /// Returns the place of codes i to i + 3; i is a multiple of 4.
-  PlaneWord operator[](std::uint32_t i) const {
-    const std::uint32_t run = plane_.run, turn = i / run % in_byte_;
-    const std::uint32_t byte = i / (run * in_byte_) * run + i % run;
-    const std::uint32_t place = plane_.falling ? in_byte_ - 1 - turn : turn;
-    return {plane_.at + byte, place * plane_.width, low_ * kEach};
-  }
-
- private:
-  Plane plane_;
-  std::uint32_t in_byte_, low_;
-};
-
-/// Spreads four codes of `width` bits, which follow each other, to the bytes of a word.
-std::uint32_t spread(std::uint32_t codes, std::uint32_t width) {
-  switch (width) {
-    case 4:
-      codes = (codes | codes << 8) & 0x00ff00ff;
-      return (codes | codes << 4) & 0x0f0f0f0f;
-    case 2:
-      codes = (codes | codes << 12) & 0x000f000f;
-      return (codes | codes << 6) & 0x03030303;
-    default:
-      codes = (codes | codes << 14) & 0x00030003;
-      return (codes | codes << 7) & kEach;
-  }
-}
-
-/// Returns the codes of the planes' bits.
-std::uint32_t recoded(Packing packing, std::uint32_t bits) {
-  if (packing == Packing::int8) return bits ^ (0x80 * kEach);
-  if (packing != Packing::sign_and_zero) return bits;
-  const std::uint32_t sign = bits & kEach, zero = bits >> 1 & kEach;
-  return zero | (~(sign | zero) & kEach) << 1;
-}
-
-/// The rows of a strip: the addresses of their current blocks.
-struct Rows {
-  const std::byte* first;
-  std::size_t stride;
-  std::uint32_t n;
-};
-
-/// Adds a plane's bits of four neighbouring codes to words[row], `to` bits up.
-void add_plane(const Plane& plane, std::uint32_t code, std::uint32_t to, const Rows& rows,
-               std::array<std::uint32_t, kTileRows>& words) {
-  const PlaneWords all(plane);
-  const PlaneWord place = all[code];
-  const std::byte* at = rows.first + place.at;
-  if (all.apart()) {
-    for (std::uint32_t row = 0; row < rows.n; ++row, at += rows.stride) {
-      words[row] |= (load_le<std::uint32_t>(at) >> place.shift & place.mask) << to;
-    }
-    return;
-  }
-  const std::uint32_t width = plane.width, mask = (1u << (kTileGroup * width)) - 1;
-  for (std::uint32_t row = 0; row < rows.n; ++row, at += rows.stride) {
-    const std::uint32_t bits = width == 4 ? load_le<std::uint16_t>(at) : std::to_integer<std::uint32_t>(*at);
-    words[row] |= spread(bits >> place.shift & mask, width) << to;
-  }
-}
-
-/// Returns four neighbouring codes of each row, as the bytes of words: their bits in the planes from `first` on.
-std::array<std::uint32_t, kTileRows> codes_of(const Format& f, std::size_t first, std::uint32_t code,
-                                              const Rows& rows) {
-  std::array<std::uint32_t, kTileRows> words{};
-  std::uint32_t to = 0;
-  for (std::size_t i = 0; i < f.planes.size(); ++i) {
-    const Plane& plane = f.planes[i];
-    if (i >= first && plane.width != 0) add_plane(plane, code, to, rows, words);
-    to += plane.width;
-  }
-  for (std::uint32_t row = 0; row < rows.n; ++row) words[row] = recoded(f.packing, words[row]);
-  return words;
-}
-
-/// Whether four bits of the codes are the first plane of both blocks and tiles, and eight bytes of a block have the
-/// bits of neighbouring codes alone.
-bool has_nibbles(const Format& f) {
-  const Plane& plane = f.planes[0];
-  return f.packing == Packing::plain && plane.width == 4 && plane.run % (2 * kTileGroup) == 0 && !plane.falling;
-}
-
-/// Tiles the first plane of a format that has_nibbles(). Eight bytes have the low bits of eight codes, and the high
-/// ones of those `run` further on. A tile's byte has those of a code and of the fourth one after it.
-void tile_nibbles(const Format& f, const Rows& rows, std::byte* codes) {
-  constexpr std::uint64_t kLow = 0x0f0f0f0f0f0f0f0f;
-  const Plane& plane = f.planes[0];
-  for (std::uint32_t code = 0; code < f.block; code += 2 * kTileGroup) {
-    if (code / plane.run % 2 != 0) continue;
-    const std::byte* from = rows.first + plane.at + code / (2 * plane.run) * plane.run + code % plane.run;
-    std::byte* const low = codes + code / (2 * kTileGroup) * kTileLoad;
-    std::byte* const high = codes + (code + plane.run) / (2 * kTileGroup) * kTileLoad;
-    for (std::uint32_t row = 0; row < rows.n; ++row, from += rows.stride) {
-      const auto both = load_le<std::uint64_t>(from);
-      const std::uint64_t a = both & kLow, b = both >> 4 & kLow;
-      store_le(low + row * kTileGroup, static_cast<std::uint32_t>(a | a >> 28));
-      store_le(high + row * kTileGroup, static_cast<std::uint32_t>(b | b >> 28));
+/// Tiles a plane in which codes that follow each other share bytes.
+template <std::uint32_t kWidth>
+void tile_neighbours(const Strip& s, std::uint32_t plane_at, std::byte* to) {
+  const std::uint32_t n = s.f.block * kWidth / 8 / kWord;
+  for (std::size_t b = 0, at = plane_at; b < s.n_blocks; ++b, at += s.f.block_bytes, to += tile_bytes(s.f)) {
+    for (std::uint32_t row = 0; row < kTileRows; row += kFour) {
+      const std::byte* const* const rows = s.rows.data() + row;
+      std::byte* const place = to + row * kTileGroup;
+      std::uint32_t w = 0;
+      for (; w + kFour <= n; w += kFour) {
+        const Four words = words_of(rows, at + w * kWord);
+        for (std::uint32_t i = 0; i < kFour; ++i) store(place + (w + i) * kTileLoad, to_fields<kWidth>(words[i]));
+      }
+      for (; w < n; ++w) store(place + w * kTileLoad, to_fields<kWidth>(word_of(rows, at + w * kWord)));
     }
   }
 }
 
-void tile_codes(const Format& f, const Rows& rows, std::byte* codes) {
-  const auto planes = tile_planes(f.code_bits, f.block);
-  const std::size_t first = has_nibbles(f) ? 1 : 0;
-  if (first != 0) {
-    tile_nibbles(f, rows, codes);
-    if (f.code_bits == 4) return;
+/// Tiles a plane in which each of some neighbouring codes has a byte of its own.
+template <std::uint32_t kWidth>
+void tile_apart(const Strip& s, const Plane& plane, std::byte* to) {
+  constexpr std::uint32_t kFields = 8 / kWidth;  // and the words of a row that become words of a tile together
+  constexpr std::uint32_t kAtOnce = std::max(kFields, kFour), kMask = ((1u << kWidth) - 1) * kEach;
+  const Words flip = Words{} + (s.f.packing == Packing::int8 ? 0x80 * kEach : 0);
+  const std::uint32_t n = s.f.block * kWidth / 8 / kWord;
+  std::array<std::uint32_t, kMaxBlock / kWord> places{};  // of words in a tile: those of a field in kFields words
+  for (std::uint32_t w = 0; w < n; ++w) {
+    const std::uint32_t field = w % kFields, turn = plane.falling ? kFields - 1 - field : field;
+    const std::uint32_t byte = (w - field) * kWord, in_run = byte % plane.run;
+    places[w] = ((byte - in_run) * kFields + turn * plane.run + in_run) / (kFields * kTileGroup) * kTileLoad;
   }
-  for (std::uint32_t code = 0; code < f.block; code += kTileGroup) {
-    const std::array<std::uint32_t, kTileRows> words = codes_of(f, first, code, rows);
-    for (const TilePlane& plane : std::span(planes).subspan(first)) {
-      if (plane.width == 0) break;
-      const std::uint32_t mask = ((1u << plane.width) - 1) * kEach;
-      const TileField field = tile_field(plane, 0, code);
-      std::byte* at = codes + plane.offset + field.byte;
-      for (std::uint32_t row = 0; row < rows.n; ++row, at += kTileGroup) {
-        const std::uint32_t bits = (words[row] >> plane.shift & mask) << field.shift;
-        store_le(at, field.shift == 0 ? bits : load_le<std::uint32_t>(at) | bits);
+  for (std::size_t b = 0, at = plane.at; b < s.n_blocks; ++b, at += s.f.block_bytes, to += tile_bytes(s.f)) {
+    for (std::uint32_t w = 0; w < n; w += kAtOnce) {
+      for (std::uint32_t row = 0; row < kTileRows; row += kFour) {
+        std::array<Four, kAtOnce / kFour> all;
+        for (std::uint32_t i = 0; i < all.size(); ++i) {
+          all[i] = words_of(s.rows.data() + row, at + (w + i * kFour) * kWord);
+        }
+        for (std::uint32_t out = 0; out < kAtOnce; ++out) {
+          const std::uint32_t field = out % kFields;
+          Words fields{};
+          for (std::uint32_t i = 0; i < kFields; ++i) {
+            const std::uint32_t from = out - field + i;
+            fields |= (all[from / kFour][from % kFour] >> (field * kWidth) & kMask) << (i * kWidth);
+          }
+          if constexpr (kWidth == 8) fields ^= flip;
+          store(to + places[w + out] + row * kTileGroup, fields);
+        }
       }
     }
   }
 }
 
-/// Copies a number of each row's block to the tile.
-template <class T>
-void tile_numbers(const Rows& rows, const TileNumber& number, std::byte* tile) {
-  const std::byte* from = rows.first + number.at;
-  std::byte* to = tile + number.tile_at;
-  for (std::uint32_t row = 0; row < rows.n; ++row, from += rows.stride, to += sizeof(T)) {
-    store_le(to, load_le<T>(from));
+template <std::uint32_t kWidth>
+void tile_plane(const Strip& s, const Plane& plane, std::byte* to) {
+  kWidth != 8 && plane.run < kTileGroup ? tile_neighbours<kWidth>(s, plane.at, to) : tile_apart<kWidth>(s, plane, to);
+}
+
+/// Puts a zero bit before each of the low 16 bits.
+Words spread(Words bits) {
+  bits = (bits | bits << 8) & 0x00ff00ff;
+  bits = (bits | bits << 4) & 0x0f0f0f0f;
+  bits = (bits | bits << 2) & 0x33333333;
+  return (bits | bits << 1) & 0x55555555;
+}
+
+/// Tiles the two planes of Packing::sign_and_zero as one of two bits.
+void tile_signs_and_zeros(const Strip& s) {
+  std::byte* to = s.codes;
+  for (std::size_t b = 0, at = 0; b < s.n_blocks; ++b, at += s.f.block_bytes, to += tile_bytes(s.f)) {
+    for (std::uint32_t i = 0; i < s.f.block / 32u * kTileRows; i += kFour) {
+      const std::uint32_t word = i / kTileRows, row = i % kTileRows;
+      const Words sign = word_of(s.rows.data() + row, at + s.f.planes[0].at + word * kWord);
+      const Words zero = word_of(s.rows.data() + row, at + s.f.planes[1].at + word * kWord);
+      const Words positive = ~(sign | zero);
+      for (std::uint32_t half = 0; half < 2; ++half) {
+        const Words codes = spread(zero >> 16 * half & 0xffff) | spread(positive >> 16 * half & 0xffff) << 1;
+        store(to + (2 * word + half) * kTileLoad + row * kTileGroup, to_fields<2>(codes));
+      }
+    }
   }
+}
+
+void tile_all_planes(const Strip& s) {
+  const auto planes = tile_planes(s.f.code_bits, s.f.block);
+  for (std::size_t i = 0; i < s.f.planes.size(); ++i) {
+    const Plane& plane = s.f.planes[i];
+    std::byte* const to = s.codes + planes[i].offset;
+    switch (plane.width) {
+      case 8:
+        tile_plane<8>(s, plane, to);
+        break;
+      case 4:
+        tile_plane<4>(s, plane, to);
+        break;
+      case 2:
+        tile_plane<2>(s, plane, to);
+        break;
+      case 1:
+        tile_plane<1>(s, plane, to);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+/// Whether the planes of blocks are those of tiles.
+constexpr bool same_planes(const Format& f) {
+  if (f.packing == Packing::trits || f.packing == Packing::sign_and_zero) return true;  // not tiled by planes
+  const auto planes = tile_planes(f.code_bits, f.block);
+  for (std::size_t i = 0; i < f.planes.size(); ++i) {
+    const Plane& plane = f.planes[i];
+    if (plane.width != planes[i].width) return false;
+    if (plane.width == 0 || plane.width == 8) continue;
+    const std::uint32_t fields = 8u / plane.width, n = f.block / fields;  // bytes of the plane
+    if (plane.run >= kTileGroup && (plane.run % (fields * kWord) != 0 || n % (std::max(fields, kFour) * kWord) != 0)) {
+      return false;
+    }
+  }
+  return true;
+}
+static_assert(std::ranges::all_of(kFormats, [](const Format& f) {
+  return !f.quantized() || f.grid != Grid::none || same_planes(f);
+}));
+
+/// Copies the numbers at one place of all rows' blocks to the tile.
+template <class T>
+void tile_number(const Rows& rows, std::size_t at, std::byte* to) {
+  for (std::uint32_t row = 0; row < kTileRows; ++row) store_le(to + row * sizeof(T), load_le<T>(rows[row] + at));
+}
+
+/// Copies four neighbouring bytes of all rows' blocks to the tile.
+void tile_word(const Rows& rows, std::size_t at, std::byte* to) {
+  std::array<Bytes, kFour> bytes;
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = std::bit_cast<Bytes>(word_of(&rows[i * kFour], at));
+  // Each turn interleaves the first half with the second one, so that after four a byte's row is its place in a vector.
+  for (int turn = 0; turn < 4; ++turn) {
+    const std::array<Bytes, kFour> b = bytes;
+    for (std::size_t i = 0; i < 2; ++i) {
+      bytes[2 * i] = __builtin_shufflevector(b[i], b[i + 2], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+      bytes[2 * i + 1] =
+          __builtin_shufflevector(b[i], b[i + 2], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    }
+  }
+  std::memcpy(to, bytes.data(), sizeof bytes);
+}
+
+/// Copies numbers of all rows' blocks, of which the first is at a byte of the rows.
+void tile_numbers(const Rows& rows, std::size_t at, const TileNumbers& numbers, std::byte* to) {
+  switch (numbers.width) {
+    case 4:
+      return tile_number<std::uint32_t>(rows, at, to);
+    case 2:
+      return tile_number<std::uint16_t>(rows, at, to);
+    default:
+      break;
+  }
+  std::uint32_t i = 0;
+  for (; i + kWord <= numbers.n; i += kWord) tile_word(rows, at + i, to + i * kTileRows);
+  for (; i < numbers.n; ++i) tile_number<std::uint8_t>(rows, at + i, to + i * kTileRows);
 }
 
 void put_trits(const Format& f, std::span<const std::uint8_t> values, std::uint32_t row, std::byte* codes) {
@@ -175,11 +249,26 @@ void put_trits(const Format& f, std::span<const std::uint8_t> values, std::uint3
   }
 }
 
-void tile_trits(const Format& f, const Rows& rows, std::byte* codes) {
+void tile_trits(const Strip& s) {
   std::array<std::uint8_t, kMaxBlock> values;
-  for (std::uint32_t row = 0; row < rows.n; ++row) {
-    unpack_codes(f, rows.first + row * rows.stride, values);
-    put_trits(f, values, row, codes);
+  for (std::size_t b = 0; b < s.n_blocks; ++b) {
+    for (std::uint32_t row = 0; row < kTileRows; ++row) {
+      unpack_codes(s.f, s.rows[row] + b * s.f.block_bytes, values);
+      put_trits(s.f, values, row, s.codes + b * tile_bytes(s.f));
+    }
+  }
+}
+
+/// Makes a row of the tile zeros.
+void clear_row(const Format& f, std::uint32_t row, std::byte* tile) {
+  for_each_number(f, [&](const TileNumbers& n) {
+    for (std::uint32_t i = 0; i < n.n; ++i) {
+      std::fill_n(tile + n.tile_at + (i * kTileRows + row) * n.width, n.width, std::byte{0});
+    }
+  });
+  if (f.grid != Grid::none) return;
+  for (std::uint32_t at = tile_codes_at(f); at < tile_bytes(f); at += kTileLoad) {
+    std::fill_n(tile + at + row * kTileGroup, kTileGroup, std::byte{0});
   }
 }
 
@@ -187,24 +276,26 @@ void tile_trits(const Format& f, const Rows& rows, std::byte* codes) {
 
 void tile_strip(const Format& f, std::span<const std::byte> rows, std::uint32_t n_rows, std::uint32_t cols,
                 std::span<std::byte> strip) {
-  if (n_rows < kTileRows) std::ranges::fill(strip, std::byte{0});
   const std::size_t n_blocks = (static_cast<std::size_t>(cols) + f.block - 1) / f.block;
-  for (std::size_t b = 0; b < n_blocks; ++b) {
-    std::byte* const tile = strip.data() + b * tile_bytes(f);
-    const Rows blocks{rows.data() + b * f.block_bytes, n_blocks * f.block_bytes, n_rows};
-    for_each_number(f, [&](const TileNumber& n) {
-      switch (n.width) {
-        case 1:
-          return tile_numbers<std::uint8_t>(blocks, n, tile);
-        case 2:
-          return tile_numbers<std::uint16_t>(blocks, n, tile);
-        default:
-          return tile_numbers<std::uint32_t>(blocks, n, tile);
-      }
-    });
-    if (f.grid != Grid::none) continue;
-    std::byte* const codes = tile + tile_codes_at(f);
-    f.packing == Packing::trits ? tile_trits(f, blocks, codes) : tile_codes(f, blocks, codes);
+  Rows all{};
+  for (std::uint32_t row = 0; row < kTileRows; ++row) {
+    all[row] = rows.data() + (row < n_rows ? row : 0) * n_blocks * f.block_bytes;
+  }
+  for_each_number(f, [&](const TileNumbers& n) {
+    for (std::size_t b = 0; b < n_blocks; ++b) {
+      tile_numbers(all, b * f.block_bytes + n.at, n, strip.data() + b * tile_bytes(f) + n.tile_at);
+    }
+  });
+  const Strip made{f, all, n_blocks, strip.data() + tile_codes_at(f)};
+  if (f.packing == Packing::trits) {
+    tile_trits(made);
+  } else if (f.packing == Packing::sign_and_zero) {
+    tile_signs_and_zeros(made);
+  } else {
+    tile_all_planes(made);
+  }
+  for (std::uint32_t row = n_rows; row < kTileRows; ++row) {
+    for (std::size_t b = 0; b < n_blocks; ++b) clear_row(f, row, strip.data() + b * tile_bytes(f));
   }
 }
 
