@@ -1,6 +1,7 @@
 #include "converter/made/made_file.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -14,6 +15,15 @@ namespace qsf::convert {
 namespace {
 
 std::uint64_t row_bytes_of(const TensorEntry& t) { return row_bytes(*find_format(t.format), t.cols); }
+
+/// Returns the rows of a slice of at most so many bytes: whole strips, at least one.
+std::uint32_t rows_of_slice(const TensorEntry& t, std::uint64_t most) {
+  const std::uint64_t strips = most / row_bytes_of(t) / kTileRows;
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(strips, 1, t.rows / kTileRows + 1)) * kTileRows;
+}
+
+/// Whether a step stages the rows' runs.
+bool is_staged(RowsFrom from) { return from == RowsFrom::runs || from == RowsFrom::reordered; }
 
 std::uint64_t bytes_of_runs(std::span<const InputRun> runs) {
   std::uint64_t sum = 0;
@@ -67,7 +77,7 @@ MadeFile::MadeFile(FilePlan plan, std::vector<LoadedTensor> tensors, std::vector
     runs.clear();
     const RowsFrom from = runs_of(i, 0, std::min(strip_rows(t.layout), t.rows), runs);
     reads_anywhere_ |= from == RowsFrom::anywhere && rule_of(t.role).matrix;
-    if (from == RowsFrom::runs) least_staged_ = std::max(least_staged_, bytes_of_runs(runs));
+    if (is_staged(from)) least_staged_ = std::max(least_staged_, bytes_of_runs(runs));
   }
 }
 
@@ -120,7 +130,7 @@ void MadeFile::add_part(const Part& part, Step& step) const {
   if (added.from == RowsFrom::anywhere) step.runs.resize(added.first_run);
   added.n_runs = static_cast<std::uint32_t>(step.runs.size()) - added.first_run;
   step.anywhere |= added.from == RowsFrom::anywhere;
-  if (added.from == RowsFrom::runs) step.staged += bytes_of_runs(std::span(step.runs).subspan(added.first_run));
+  if (is_staged(added.from)) step.staged += bytes_of_runs(std::span(step.runs).subspan(added.first_run));
   step.parts.push_back(added);
 }
 
@@ -179,6 +189,58 @@ Status MadeFile::make(std::uint32_t segment, const Step& step, std::span<std::by
     if (rule_of(t.role).matrix) plan_.arrange(part.tensor, part.n, raw.subspan(part.at), room);
     if (t.first_segment == segment && part.begin == 0) plan_.put_frame(part.tensor, raw);
   }
+  return {};
+}
+
+std::uint64_t MadeFile::slice_bytes(std::uint64_t most) const {
+  std::uint64_t out = 0;
+  for (std::uint32_t i = 0; i < plan_.tensors().size(); ++i) {
+    const TensorEntry& t = plan_.tensors()[i];
+    if (!rule_of(t.role).matrix || (t.layout != Layout::tiles && plan_.sources()[i].heads.dim == 0)) continue;
+    const std::uint64_t others = 2 * std::uint64_t{plan_.sources()[i].heads.dim};  // rows of the first and last head
+    out = std::max(out, std::min<std::uint64_t>(rows_of_slice(t, most) + others, t.rows) * row_bytes_of(t));
+  }
+  return out;
+}
+
+bool MadeFile::next_slice(std::uint32_t segment, std::uint64_t most, Slice& slice) const {
+  const std::optional<FilePlan::Rows> rows = plan_.rows_of(segment);
+  if (!rows) return false;
+  const TensorEntry& t = plan_.tensors()[rows->tensor];
+  const std::uint32_t head = plan_.sources()[rows->tensor].heads.dim;
+  const std::uint32_t begin = slice.n == 0 ? rows->begin : slice.begin + slice.n;
+  std::uint32_t end = begin + rows_of_slice(t, most);
+  // A slice ends with a head if it can, so that no head is read twice.
+  if (head != 0 && end / head * head > begin && head % kTileRows == 0) end = end / head * head;
+  slice.tensor = rows->tensor;
+  slice.begin = begin;
+  slice.n = std::min(end, rows->begin + rows->n) - begin;
+  slice.at = rows->at + (begin - rows->begin) * row_bytes_of(t);
+  slice.last = begin + slice.n == rows->begin + rows->n;
+  slice.runs.clear();
+  const RowsFrom from = runs_of(slice.tensor, begin, slice.n, slice.runs);
+  return from == RowsFrom::reordered || (from == RowsFrom::stored && t.layout == Layout::tiles);
+}
+
+Status MadeFile::make(std::uint32_t segment, const Slice& slice, std::span<const std::byte> stored,
+                      std::span<std::byte> raw) const {
+  const bool first = checks_[segment].load(std::memory_order_acquire) != Check::done;
+  const TensorEntry& t = plan_.tensors()[slice.tensor];
+  const TensorSpec& source = plan_.sources()[slice.tensor];
+  const std::uint64_t row = row_bytes_of(t);
+  const std::uint32_t head = std::max(1u, source.heads.dim), stored_begin = slice.begin / head * head;
+  std::array<const std::byte*, kTileRows> rows;
+  for (std::uint32_t at = 0; at < slice.n; at += kTileRows) {
+    const std::uint32_t n = std::min(kTileRows, slice.n - at);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::uint32_t r = slice.begin + at + i;
+      const std::span<const std::byte> of = stored.subspan((source.heads.stored_row(r) - stored_begin) * row, row);
+      if (first && source.check) QSF_TRY(source.check(r, 1, of));
+      rows[i] = of.data();
+    }
+    plan_.arrange(slice.tensor, std::span(rows).first(n), raw.subspan(slice.at + at * row));
+  }
+  if (t.first_segment == segment && slice.begin == 0) plan_.put_frame(slice.tensor, raw);
   return {};
 }
 

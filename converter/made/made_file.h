@@ -81,6 +81,22 @@ class MadeFile {
   bool reads_anywhere() const { return reads_anywhere_; }
   /// Completes a step. `raw` is the whole segment. Errors are those of the model's tensors.
   Status make(std::uint32_t segment, const Step& step, std::span<std::byte> raw, FilePlan::Room& room) const;
+  /// Rows of a matrix in a segment that are copied from runs of the model's files, all strips or the first of them.
+  struct Slice {
+    std::uint32_t tensor = 0, begin = 0, n = 0;
+    std::uint64_t at = 0;  // of the first row in the segment
+    std::vector<InputRun> runs;
+    bool last = false;
+  };
+  /// Plans the slice after `slice`, which reads at most about `most` bytes or those of one strip. An empty slice is the
+  /// one before the first. Keeps the slice's memory. Returns false if the segment has no such rows, or if they are
+  /// copied to their place at once.
+  bool next_slice(std::uint32_t segment, std::uint64_t most, Slice& slice) const;
+  /// Returns the most bytes of the runs of such a slice.
+  std::uint64_t slice_bytes(std::uint64_t most) const;
+  /// Makes a slice from the bytes of its runs, as make() does from a step. Threads may make others of the segment.
+  Status make(std::uint32_t segment, const Slice& slice, std::span<const std::byte> stored,
+              std::span<std::byte> raw) const;
   /// Compares the checksum of a whole segment with the known one, or learns it. Does so once for each segment. Returns
   /// bad_checksum. One thread at a time for each segment.
   Status seal(std::uint32_t segment, std::span<const std::byte> raw);

@@ -469,6 +469,7 @@ Result<FileSpec> plan_file(const LoadedModel& model, const Options& options, Typ
     target.check = [kept](std::uint32_t begin, std::uint32_t n, std::span<const std::byte> bytes) {
       return kept->rows.check(begin, n, bytes);
     };
+    target.heads = kept->rows.heads;
     if (role == Role::final_norm && target.format == FormatId::f32) out.header.flags |= kFlagFinalNormF32;
     out.tensors.push_back(std::move(target));
   }

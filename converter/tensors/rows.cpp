@@ -19,14 +19,6 @@ constexpr std::uint64_t kReadBytes = 1 << 20;  // bytes of rows that are read to
 constexpr std::uint64_t kMostRows = 1024;      // rows in work at once
 constexpr std::uint32_t kTogether = 8;         // rows of one thread
 
-/// Returns the row (or vector element) in the source of the file's row `r`.
-std::uint32_t source_row(std::uint32_t r, RotatedHeads heads) {
-  if (heads.dim == 0) return r;
-  const std::uint32_t within = r % heads.dim, half = heads.rotated / 2;
-  if (within >= heads.rotated) return r;
-  return r - within + 2 * (within % half) + within / half;
-}
-
 /// Returns the largest factor of scales: the distance of the levels from the offset, times the largest 8-bit float.
 float reach_of(const Format& format) {
   int top = (1 << format.code_bits) - 1;
@@ -82,7 +74,7 @@ struct RowConversion {
     return std::span<const std::byte>(room->raw).subspan((r - raw_begin) * size, size);
   }
   /// Returns the row of the source for row r of the file.
-  std::uint32_t from_row(std::uint32_t r) const { return rows == 1 ? r : source_row(r, heads); }
+  std::uint32_t from_row(std::uint32_t r) const { return rows == 1 ? r : heads.stored_row(r); }
 
   Status check(std::uint32_t row, std::span<const float> floats) const {
     const bool narrow = to.id == FormatId::f16 || to.scale.type == Scale::f16 || to.rounding == Rounding::elsewhere;
@@ -135,7 +127,7 @@ struct RowConversion {
     }
     if (rows == 1 && heads.dim != 0) {
       const std::vector<float> read = all;
-      for (std::uint32_t c = 0; c < cols; ++c) all[c] = read[source_row(c, heads)];
+      for (std::uint32_t c = 0; c < cols; ++c) all[c] = read[heads.stored_row(c)];
     }
     if (cost != nullptr || to.rounding == Rounding::elsewhere) {
       (cost != nullptr ? *cost : RowCost::plain(cols)).quantize(to, all, out);
@@ -243,7 +235,8 @@ ConvertedRows rows_as(const LoadedTensor& tensor, FormatId target, std::uint32_t
   const auto runs = [&tensor, copies, head, end_of](std::uint32_t begin, std::uint32_t n, std::vector<InputRun>& out) {
     const std::uint32_t first = head == 0 ? begin : begin / head * head;
     const RowsFrom read_from = tensor.rows_of.runs(first, end_of(begin, n) - first, out);
-    return copies && head == 0 ? read_from : weaker(read_from, RowsFrom::runs);
+    const bool whole = copies && (head == 0 || read_from == RowsFrom::stored);
+    return weaker(read_from, !whole ? RowsFrom::runs : head == 0 ? RowsFrom::stored : RowsFrom::reordered);
   };
   const auto check = [conversion](std::uint32_t begin, std::uint32_t n, std::span<const std::byte> bytes) -> Status {
     const RowConversion rows_of = conversion();
@@ -253,7 +246,7 @@ ConvertedRows rows_as(const LoadedTensor& tensor, FormatId target, std::uint32_t
     }
     return {};
   };
-  return {{read, runs}, check};
+  return {{read, runs}, check, copies ? RotatedHeads{head, interleaved.rotated} : RotatedHeads{}};
 }
 
 }  // namespace qsf::convert

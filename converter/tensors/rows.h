@@ -17,12 +17,6 @@ namespace qsf::convert {
 /// Returns a head's width for roles whose rows RoPE rotates (queries, keys, their biases), 0 for all others.
 std::uint32_t rotated_heads(Role role, const LayerKind& kind);
 
-/// Heads whose first values RoPE rotates.
-struct RotatedHeads {
-  std::uint32_t dim = 0;  // 0: none
-  std::uint32_t rotated = 0;
-};
-
 /// Returns the cost of errors in the rows of a tensor, or null if they are rounded weight by weight.
 using CostOf = std::function<const RowCost*()>;
 
@@ -50,10 +44,11 @@ struct RowWork {
   std::shared_ptr<RowRooms> rooms = std::make_shared<RowRooms>();
 };
 
-/// Rows that are converted, and the check that copies of their runs need.
+/// Rows that are converted, the check that copies of their runs need, and the order of copies.
 struct ConvertedRows {
   RowsOf rows_of;
   std::function<Status(std::uint32_t begin, std::uint32_t n, std::span<const std::byte> rows)> check;
+  RotatedHeads heads;
 };
 
 /// Returns the rows of `tensor` in `target`. The same format is copied; any other is converted through floats.

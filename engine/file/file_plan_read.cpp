@@ -60,6 +60,14 @@ void FilePlan::arrange(std::uint32_t tensor, std::uint32_t n, std::span<std::byt
   }
 }
 
+void FilePlan::arrange(std::uint32_t tensor, std::span<const std::byte* const> rows, std::span<std::byte> out) const {
+  const TensorEntry& t = tensors_[tensor];
+  const Format& format = *find_format(t.format);
+  const std::uint64_t row = row_bytes(format, t.cols);
+  if (t.layout == Layout::tiles) return tile_rows(format, rows, t.cols, out.first(kTileRows * row));
+  for (std::size_t r = 0; r < rows.size(); ++r) std::copy_n(rows[r], row, out.data() + r * row);
+}
+
 std::pair<std::uint64_t, std::uint64_t> FilePlan::room_sizes() const {
   std::uint64_t strip = 0, part = 0;
   for (const TensorEntry& t : tensors_) {

@@ -274,13 +274,11 @@ void clear_row(const Format& f, std::uint32_t row, std::byte* tile) {
 
 }  // namespace
 
-void tile_strip(const Format& f, std::span<const std::byte> rows, std::uint32_t n_rows, std::uint32_t cols,
-                std::span<std::byte> strip) {
+void tile_rows(const Format& f, std::span<const std::byte* const> rows, std::uint32_t cols,
+               std::span<std::byte> strip) {
   const std::size_t n_blocks = (static_cast<std::size_t>(cols) + f.block - 1) / f.block;
   Rows all{};
-  for (std::uint32_t row = 0; row < kTileRows; ++row) {
-    all[row] = rows.data() + (row < n_rows ? row : 0) * n_blocks * f.block_bytes;
-  }
+  for (std::size_t row = 0; row < kTileRows; ++row) all[row] = rows[row < rows.size() ? row : 0];
   for_each_number(f, [&](const TileNumbers& n) {
     for (std::size_t b = 0; b < n_blocks; ++b) {
       tile_numbers(all, b * f.block_bytes + n.at, n, strip.data() + b * tile_bytes(f) + n.tile_at);
@@ -294,9 +292,18 @@ void tile_strip(const Format& f, std::span<const std::byte> rows, std::uint32_t 
   } else {
     tile_all_planes(made);
   }
-  for (std::uint32_t row = n_rows; row < kTileRows; ++row) {
-    for (std::size_t b = 0; b < n_blocks; ++b) clear_row(f, row, strip.data() + b * tile_bytes(f));
+  for (std::size_t row = rows.size(); row < kTileRows; ++row) {
+    for (std::size_t b = 0; b < n_blocks; ++b) {
+      clear_row(f, static_cast<std::uint32_t>(row), strip.data() + b * tile_bytes(f));
+    }
   }
+}
+
+void tile_strip(const Format& f, std::span<const std::byte> rows, std::uint32_t n_rows, std::uint32_t cols,
+                std::span<std::byte> strip) {
+  Rows all{};
+  for (std::uint32_t row = 0; row < n_rows; ++row) all[row] = rows.data() + row * row_bytes(f, cols);
+  tile_rows(f, std::span(all).first(n_rows), cols, strip);
 }
 
 }  // namespace qsf

@@ -25,11 +25,14 @@ struct MadeJob {
   std::vector<StagedRun> staged;   // of the step
   std::uint32_t stage = kNone;     // index of the memory that it stages in
   std::size_t sent = 0, left = 0;  // runs that the inner source has got; runs that have not arrived
+  convert::MadeFile::Slice slice;  // of a near job: the last one that a thread has taken
+  std::uint32_t making = 0;        // its slices that threads are making
   Status status;
 
   std::span<std::byte> raw() const { return {request.into, request.size}; }
   /// Takes memory for steps as long as this one.
   void reserve(const convert::MadeFile::Step& longest) {
+    slice.runs.reserve(longest.runs.capacity());
     step.parts.reserve(longest.parts.capacity());
     step.runs.reserve(longest.runs.capacity());
     into.reserve(longest.runs.capacity());
@@ -38,7 +41,7 @@ struct MadeJob {
   /// Returns the bytes of its lists.
   std::size_t bytes() const {
     return step.parts.capacity() * sizeof(convert::MadeFile::Part) +
-           step.runs.capacity() * (sizeof(InputRun) + sizeof(std::byte*) + sizeof(StagedRun));
+           step.runs.capacity() * (2 * sizeof(InputRun) + sizeof(std::byte*) + sizeof(StagedRun));
   }
 };
 

@@ -43,6 +43,14 @@ Helped FileSource::read_cached(void* state, Completion& out) {
 
 std::size_t FileSource::at_hand(void* state) { return static_cast<FileSource*>(state)->thread.at_hand(); }
 
+bool FileSource::is_cached(void* state, const ReadRequest& request) {
+  return static_cast<FileSource*>(state)->thread.is_cached(request);
+}
+
+Status FileSource::copy(void* state, const ReadRequest& request) {
+  return static_cast<FileSource*>(state)->thread.copy(request);
+}
+
 void FileSource::cancel(void* state) { static_cast<FileSource*>(state)->thread.cancel(); }
 
 void FileSource::close(void* state) { delete static_cast<FileSource*>(state); }

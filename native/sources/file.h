@@ -35,6 +35,8 @@ struct FileSource {
   static std::size_t reap(void* state, std::span<Completion> out, std::chrono::milliseconds timeout);
   static Helped read_cached(void* state, Completion& out);
   static std::size_t at_hand(void* state);
+  static bool is_cached(void* state, const ReadRequest& request);
+  static Status copy(void* state, const ReadRequest& request);
   static void cancel(void* state);
   static void close(void* state);
 
@@ -46,7 +48,10 @@ struct FileSource {
       QSF_LET(source, open(where, options, size, kRead));
       return static_cast<void*>(source.release());
     };
-    return {name, false, kOpen, submit, reap, cancel, close, read_cached, at_hand};
+    SourceKind out{name, false, kOpen, submit, reap, cancel, close, read_cached, at_hand};
+    out.is_cached = is_cached;
+    out.copy = copy;
+    return out;
   }
 
   /// Fills the request's memory, at most `step` bytes at a time.

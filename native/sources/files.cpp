@@ -81,6 +81,8 @@ constexpr SourceKind kFiles{
     .close = [](void* state) { delete static_cast<Files*>(state); },
     .read_cached = [](void* state, Completion& out) { return thread_of(state).read_cached(out); },
     .at_hand = [](void* state) { return thread_of(state).at_hand(); },
+    .is_cached = [](void* state, const ReadRequest& r) { return thread_of(state).is_cached(r); },
+    .copy = [](void* state, const ReadRequest& r) { return thread_of(state).copy(r); },
 };
 
 }  // namespace

@@ -40,6 +40,8 @@ class ReadThread {
   void cancel();
   Helped read_cached(Completion& out);
   std::size_t at_hand();
+  bool is_cached(const ReadRequest& request) const { return cached_(file_, request); }
+  Status copy(const ReadRequest& request) const { return read_(file_, request, cancelled_); }
 
  private:
   static constexpr std::size_t kTold = 8;

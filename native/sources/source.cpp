@@ -136,6 +136,10 @@ Helped Source::read_cached(Completion& out) {
 
 std::size_t Source::at_hand() const { return kind_->at_hand == nullptr ? 0 : kind_->at_hand(state_); }
 
+bool Source::is_cached(const ReadRequest& request) const {
+  return kind_->is_cached != nullptr && kind_->is_cached(state_, request);
+}
+
 std::span<const std::byte> Source::mapped() const {
   return kind_->mapped == nullptr ? std::span<const std::byte>() : kind_->mapped(state_);
 }

@@ -74,6 +74,8 @@ struct SourceKind {
   const SourceKind* instead = nullptr;  // opened if this one is an unsupported_host
   bool past_cache = false;              // so that the depth of the ring decides the speed of reading
   /// May be nullptr. As in Source.
+  bool (*is_cached)(void* state, const ReadRequest& request) = nullptr;
+  Status (*copy)(void* state, const ReadRequest& request) = nullptr;
   std::span<const std::byte> (*mapped)(void* state) = nullptr;
   Status (*intact)(void* state) = nullptr;
   bool (*finish)(void* state, Completion& done) = nullptr;
@@ -121,6 +123,11 @@ class Source {
   /// Any thread. Returns the requests that read_cached() would find now: with SourceOptions::helped all, otherwise 1 at
   /// most.
   std::size_t at_hand() const;
+  /// Any thread. Whether copy() would copy these bytes from the page cache, not wait. False for kinds that cannot.
+  bool is_cached(const ReadRequest& request) const;
+  /// Any number of threads, also during reap(). Reads bytes at once, if is_cached() was true before. They are no
+  /// request that completes.
+  Status copy(const ReadRequest& request) { return kind_->copy(state_, request); }
   /// Returns the whole file if it is mapped, as long as the source exists; otherwise empty. Reading a part of it to its
   /// own place brings it into memory.
   std::span<const std::byte> mapped() const;

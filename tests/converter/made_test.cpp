@@ -138,6 +138,25 @@ std::size_t make_segment(const MadeFile& file, std::uint32_t segment, std::uint6
   return n;
 }
 
+/// Makes a segment in slices, as threads do that copy from the page cache. Returns their number; 0 if there are none.
+std::size_t make_slices(const MadeFile& file, std::uint32_t segment, std::uint64_t most, const Opened& opened,
+                        Bytes& raw) {
+  MadeFile::Slice slice;
+  for (std::size_t n = 0; !slice.last; ++n) {
+    if (!file.next_slice(segment, most, slice)) return 0;
+    Bytes stored;
+    for (const InputRun& run : slice.runs) {
+      const Bytes bytes = read_run(*opened.files, run);
+      stored.insert(stored.end(), bytes.begin(), bytes.end());
+    }
+    EXPECT_LE(stored.size(), file.slice_bytes(most));
+    const Status made = file.make(segment, slice, stored, raw);
+    EXPECT_TRUE(made) << made.error().sentence;
+    if (slice.last) return n + 1;
+  }
+  return 0;
+}
+
 /// Reads any range of a made file, as a source of bytes does.
 Bytes range(const MadeFile& file, const Bytes& front, std::uint64_t begin, std::uint64_t size) {
   Bytes out(size);
@@ -165,7 +184,7 @@ Bytes part(const Bytes& all, std::uint64_t begin, std::uint64_t size) {
 }
 
 struct Counts {
-  std::size_t models = 0, stored = 0, runs = 0, anywhere = 0, steps = 0;
+  std::size_t models = 0, stored = 0, reordered = 0, runs = 0, anywhere = 0, steps = 0, slices = 0;
 };
 
 void expect_same(const std::string& path, const convert::Options& options, Counts& counts) {
@@ -193,6 +212,14 @@ void expect_same(const std::string& path, const convert::Options& options, Count
     Bytes raw(s.raw_size, std::byte{0xaa});
     counts.steps += make_segment(file, i, 3000, opened, raw);
     ASSERT_EQ(raw, part(expected, s.offset, s.raw_size)) << "segment " << i;
+    for (const std::uint64_t most : {std::uint64_t{0}, std::uint64_t{9000}, ~std::uint64_t{0}}) {
+      std::ranges::fill(raw, std::byte{0x55});
+      const std::size_t slices = make_slices(file, i, most, opened, raw);
+      counts.slices += slices;
+      if (slices == 0) continue;
+      ASSERT_EQ(raw, part(expected, s.offset, s.raw_size)) << "segment " << i << " by " << most;
+    }
+    raw = part(expected, s.offset, s.raw_size);
     ASSERT_TRUE(file.seal(i, raw));
   }
   MadeFile::Step step;
@@ -200,7 +227,10 @@ void expect_same(const std::string& path, const convert::Options& options, Count
     step.parts.clear();
     file.next_step(i, ~0ull, step);
     for (const MadeFile::Part& each : step.parts) {
-      ++(each.from == RowsFrom::stored ? counts.stored : each.from == RowsFrom::runs ? counts.runs : counts.anywhere);
+      ++(each.from == RowsFrom::stored      ? counts.stored
+         : each.from == RowsFrom::reordered ? counts.reordered
+         : each.from == RowsFrom::runs      ? counts.runs
+                                            : counts.anywhere);
     }
   }
   ++counts.models;
@@ -226,6 +256,8 @@ TEST(Made, BytesAreThoseOfTheWriter) {
   for (const std::string& path : models()) expect_same(path, {}, counts);
   EXPECT_GT(counts.models, 70u);
   EXPECT_GT(counts.stored, 0u);
+  EXPECT_GT(counts.reordered, 0u);
+  EXPECT_GT(counts.slices, 1000u);
   EXPECT_GT(counts.runs, counts.anywhere);
   EXPECT_GT(counts.anywhere, 0u);  // transposed matrices
 }

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "converter/conversion/conversion.h"
 #include "converter/readers/inputs.h"
+#include "native/convert_to.h"
 #include "native/host/host.h"
 #include "native/made/made_source.h"
 #include "native/source_reads.h"
@@ -26,20 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kData = source_dir() + "/tests/data/", kStories = source_dir() + "/models/stories";
-
-/// Writes a model as qsf-convert does: as .qsf, or as GGUF if the path says so.
-void convert_to(const std::string& from, const std::string& path, std::string_view type = "") {
-  const Result<convert::LoadedModel> model = convert::open_model(from);
-  ASSERT_TRUE(model) << model.error().sentence;
-  convert::Options options;
-  options.gguf = path.ends_with(".gguf");
-  if (!type.empty()) options.matrices = find_format(type)->id;
-  Result<convert::Conversion> conversion = convert::Conversion::begin(*model, options, path);
-  ASSERT_TRUE(conversion) << conversion.error().sentence;
-  Result<convert::Conversion::Step> step = convert::Conversion::Step::working;
-  while (step && *step != convert::Conversion::Step::done) step = conversion->step();
-  ASSERT_TRUE(step) << step.error().sentence;
-}
 
 struct Case {
   std::string path;

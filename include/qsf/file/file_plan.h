@@ -31,9 +31,24 @@ struct InputRun {
 
 /// The origin of rows.
 enum class RowsFrom : std::uint8_t {
-  anywhere,  // reading them may read anything
-  runs,      // reading them reads some runs and nothing else
-  stored,    // the runs, one after the other, are the rows
+  anywhere,   // reading them may read anything
+  runs,       // reading them reads some runs and nothing else
+  reordered,  // the runs, one after the other, are the rows of whole heads, in the order of TensorSpec::heads
+  stored,     // the runs, one after the other, are the rows
+};
+
+/// Heads whose first values RoPE rotates, stored as neighbouring pairs: the file has the first value of each pair
+/// before all second ones.
+struct RotatedHeads {
+  std::uint32_t dim = 0;  // rows (or vector elements) of a head; 0: none
+  std::uint32_t rotated = 0;
+
+  /// Returns the stored row of the file's row `r`.
+  std::uint32_t stored_row(std::uint32_t r) const {
+    if (dim == 0) return r;
+    const std::uint32_t within = r % dim, half = rotated / 2;
+    return within >= rotated ? r : r - within + 2 * (within % half) + within / half;
+  }
 };
 
 /// One tensor of a file: its stage, its shape, and the source of its rows.
@@ -49,8 +64,9 @@ struct TensorSpec {
   std::function<Status(std::uint32_t begin, std::uint32_t n, std::span<std::byte> out)> rows_of;
   /// Appends the runs that rows_of reads for these rows, and returns the origin. Empty: anywhere.
   std::function<RowsFrom(std::uint32_t begin, std::uint32_t n, std::vector<InputRun>& runs)> runs_of = {};
-  /// Checks rows that were copied from runs as rows_of would. Empty if runs_of never returns `stored`.
+  /// Checks rows that were copied from runs as rows_of would. Empty if runs_of never returns `stored` or `reordered`.
   std::function<Status(std::uint32_t begin, std::uint32_t n, std::span<const std::byte> rows)> check = {};
+  RotatedHeads heads = {};  // of rows that are `reordered`
 };
 
 struct FileSpec {
@@ -126,6 +142,8 @@ class FilePlan {
   /// Arranges rows of a matrix, from the first row of a strip on, as its layout says. `data` begins with their
   /// row-major bytes and has room for whole strips.
   void arrange(std::uint32_t tensor, std::uint32_t n, std::span<std::byte> data, Room& room) const;
+  /// Does the same with at most a strip of rows that are elsewhere. `out` has room for a whole strip of tiles.
+  void arrange(std::uint32_t tensor, std::span<const std::byte* const> rows, std::span<std::byte> out) const;
 
  private:
   FilePlan() = default;

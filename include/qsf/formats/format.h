@@ -249,8 +249,10 @@ void quantize_row(const Format& f, std::span<const float> weights, std::span<std
 /// Widens a row-major row of any format to floats. in.size() must be row_bytes(f, out.size()).
 void dequantize_row(const Format& f, std::span<const std::byte> in, std::span<float> out);
 
-/// Interleaves up to 16 row-major rows into one strip of tiles (see tile.h). `rows` has n_rows rows; missing rows
-/// become zeros. strip.size() must be 16 * row_bytes(f, cols).
+/// Interleaves 1 to 16 row-major rows, which may be anywhere but in the strip, into one strip of tiles (see tile.h).
+/// Missing rows become zeros. strip.size() must be 16 * row_bytes(f, cols).
+void tile_rows(const Format& f, std::span<const std::byte* const> rows, std::uint32_t cols, std::span<std::byte> strip);
+/// Does the same with the first n_rows rows of `rows`.
 void tile_strip(const Format& f, std::span<const std::byte> rows, std::uint32_t n_rows, std::uint32_t cols,
                 std::span<std::byte> strip);
 /// Returns one row (0..15) of a strip of tiles to row-major blocks. out.size() must be row_bytes(f, cols). The blocks
