@@ -25,7 +25,8 @@ extern "C" {
 typedef struct QSFEngine QSFEngine;
 typedef struct QSFConfig QSFConfig;
 
-/* Configuration. qsf_load() refuses a value out of range; its setter does not. A setter ignores NULL. */
+/* Configuration. qsf_load() refuses a value out of range, such as an empty text; its setter does not. A setter ignores
+ * a configuration that is NULL. */
 
 /* Returns a configuration: 200 MiB, one thread per physical core, and the model's own context as far as the budget
  * allows. The caller frees it with qsf_config_free(). NULL without memory. */
@@ -148,8 +149,8 @@ typedef struct QSFChatMessage {
  * is none. */
 char* qsf_chat_template(QSFEngine*);
 /* Sets the template (Jinja; NULL: the file's) and its further variables, a JSON object such as
- * {"enable_thinking": false} (NULL: none), of the following calls. Both are copied. Returns 0, or -1 on failure, which
- * leaves the settings unchanged. */
+ * {"enable_thinking": false} (NULL: none), of the following calls. Both are copied. Returns 0, or -1 on failure, such
+ * as an empty text, which leaves the settings unchanged. */
 int qsf_chat_configure(QSFEngine*, const char* chat_template, const char* arguments);
 /* Returns the conversation, which ends with the user's message, as text that asks for the answer; owned by the caller.
  * NULL on failure. */

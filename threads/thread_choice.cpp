@@ -13,8 +13,9 @@ constexpr double kBetter = 0.93, kAsFast = 1.03;
 constexpr double kChange = 1.5;                  // of the time since the last trial: another program began or ended
 constexpr double kHopeless = 3;                  // times as slow: the trial ends early
 constexpr double kWorse = 1.1;                   // in the first two pairs: the trial ends early
-constexpr double kClear = 0.8;                   // in the first three pairs: the trial ends early
-constexpr std::uint32_t kSoon = 4, kLate = 128;  // figures between two trials, except before the first one
+constexpr double kClear = 0.8;                   // in the first two pairs: the trial ends early
+constexpr std::uint32_t kSoon = 4, kLate = 128;  // figures between two trials; the first one follows the first token
+constexpr std::uint32_t kAtEnd = 16;             // figures after a trial that left no further number in its direction
 
 }  // namespace
 
@@ -30,6 +31,10 @@ ThreadChoice::ThreadChoice(std::uint32_t most) : between_(1) {
 void ThreadChoice::took(double seconds) {
   if (n_rungs_ == 1) return;
   if (trying()) return in_trial(seconds);
+  if (mean_ == 0) {
+    mean_ = seconds;
+    return begin_trial();
+  }
   sum_ += seconds;
   if (++count_ < kTokens) return;
   const double mean = sum_ / kTokens;
@@ -54,7 +59,7 @@ void ThreadChoice::in_trial(double seconds) {
   ratios_[n_ratios_++] = with_tried_ / seconds;
   const auto known = std::span(ratios_).first(n_ratios_);
   if (n_ratios_ == 2 && std::ranges::min(known) > kWorse) return end_trial(false);
-  if (n_ratios_ == 3 && std::ranges::max(known) < kClear) return end_trial(true);
+  if (n_ratios_ == 2 && std::ranges::max(known) < kClear) return end_trial(true);
   if (n_ratios_ < kPairs) return;
   std::ranges::nth_element(ratios_, ratios_.begin() + kPairs / 2);
   end_trial(ratios_[kPairs / 2] < (tried_ > chosen_ ? kAsFast : kBetter));
@@ -74,7 +79,7 @@ int ThreadChoice::next_rung() const {
 void ThreadChoice::end_trial(bool better) {
   if (better) {
     chosen_ = tried_;
-    between_ = is_rung(next_rung()) ? 1 : kSoon;  // tries further in the same direction
+    between_ = is_rung(next_rung()) ? 1 : kAtEnd;  // tries further in the same direction
     mean_ = with_tried_;
   } else {
     tried_ = chosen_;

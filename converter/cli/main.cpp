@@ -49,6 +49,7 @@ struct Arguments {
   std::string format, compression = "none", ternary = "auto", calibration, losses;
   std::vector<std::string> tensor_types;
   std::uint64_t own_tokens = 8192;
+  bool writes_own = false;  // whether --own-tokens was given
   std::uint32_t threads = 0;
   double target_bpw = 0, target_bytes = 0;
   std::string target_size;
@@ -191,6 +192,10 @@ Result<std::optional<Calibration>> imatrix_of(const LoadedModel& model, const Ar
   QSF_LET(file, files.open(arguments.calibration));
   QSF_LET(head, read_head(file, kHeadBytes));
   if (!is_gguf(head)) return std::optional<Calibration>();
+  if (arguments.writes_own) {
+    return make_error(ErrorCode::bad_argument, "--own-tokens continues a text, and {:.140} is not a text",
+                      arguments.calibration);
+  }
   if (chooses_types(arguments)) {
     return make_error(ErrorCode::bad_argument, "types are chosen by their effect on a text, and {:.140} is not a text",
                       arguments.calibration);
@@ -412,9 +417,11 @@ int run(int argc, char** argv) {
          "--calibration", arguments.calibration,
          "A text that the model reads first; then scales and codes are chosen by the effect of their errors on it")
       ->type_name("FILE");
-  app.add_option("--own-tokens", arguments.own_tokens, "Tokens that the model writes itself for --calibration")
-      ->check(natural<std::uint64_t>())
-      ->capture_default_str();
+  const CLI::Option* const own_tokens =
+      app.add_option("--own-tokens", arguments.own_tokens, "Tokens that the model writes itself for --calibration")
+          ->check(natural<std::uint64_t>())
+          ->needs("--calibration")
+          ->capture_default_str();
   app.add_option("--target-bpw", arguments.target_bpw, "Bits per weight over all tensors: a type is chosen for each")
       ->check(real())
       ->check(CLI::Range(1.0, 32.0));
@@ -444,11 +451,16 @@ int run(int argc, char** argv) {
     arguments.target_bytes = static_cast<double>(read_size(arguments.target_size, kMegabyte).value_or(0));
   }
   if (!arguments.inspect.empty()) {
-    if (!arguments.input.empty()) return usage("--inspect takes one file and nothing else");
+    const auto given = [](const CLI::Option* option) { return option->count() > 0; };
+    if (app.get_options(given).size() > 1) return usage("--inspect takes one file and nothing else");
     return inspect_file(arguments.inspect);
   }
+  arguments.writes_own = own_tokens->count() > 0;
   if (arguments.input.empty()) return usage("IN and OUT.qsf, or --inspect FILE, are needed");
   if (arguments.output.empty()) return usage("OUT.qsf is missing");
+  if (chooses_types(arguments) && !arguments.format.empty() && arguments.format != kMixed) {
+    return usage("--target-bpw and --target-size choose a type for each matrix: --quant-type is mixed, or not given");
+  }
   if (arguments.format == kMixed) {
     arguments.format.clear();
     if (arguments.target_bpw == 0 && arguments.target_bytes == 0) arguments.target_bpw = kMixedBits;

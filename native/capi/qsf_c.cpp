@@ -106,7 +106,7 @@ Result<HostOptions> host_options(const QSFConfig& config) {
   options.budget = static_cast<std::uint64_t>(config.megabytes) << 20;
   options.threads = static_cast<std::uint32_t>(config.threads);
   options.open.max_seq_len = static_cast<std::uint32_t>(config.max_seq_len);
-  QSF_TRY(set_kv_type(config.kv, options.open));
+  if (config.kv) QSF_TRY(set_kv_type(*config.kv, options.open));
   QSF_TRY(set_kv_policy(config.kv_policy, options.open));
   if (config.least_megabytes > std::numeric_limits<std::uint64_t>::max() >> 20) {
     return make_error(ErrorCode::bad_argument, "{} MiB of available memory are out of range", config.least_megabytes);

@@ -21,7 +21,7 @@ struct QSFConfig {
   std::size_t megabytes = 200;
   int threads = 0;
   int max_seq_len = 0;
-  std::string kv;  // empty: the plan's choice
+  std::optional<std::string> kv;  // none: the plan's choice
   std::string kv_policy = "all", speculate = "none";
   std::size_t least_megabytes = 0;  // of available memory
   float quality = 1.0f;

@@ -103,6 +103,11 @@ int chat_configure(QSFEngine* engine, const char* chat_template, const char* arg
     fail(wrong("an engine is needed"));
     return -1;
   }
+  for (const char* const text : {chat_template, arguments}) {
+    if (text == nullptr || *text != 0) continue;
+    fail(wrong(text == chat_template ? "the chat template is empty" : "the arguments of the template are empty"));
+    return -1;
+  }
   ChatSettings settings;
   if (chat_template != nullptr) settings.chat_template = chat_template;
   if (arguments != nullptr) settings.arguments = arguments;

@@ -46,7 +46,7 @@ int qsf_session_load(QSFEngine* engine, const char* path) { return do_with(engin
 
 void qsf_config_set_kv(QSFConfig* config, const char* type) {
   if (config == nullptr) return;
-  call([&] { config->kv = type == nullptr ? "" : type; });
+  call([&] { config->kv = type == nullptr ? std::nullopt : std::optional<std::string>(type); });
 }
 
 void qsf_config_set_speculate(QSFConfig* config, const char* what) {

@@ -30,6 +30,7 @@ HostOptions options_of_draft(const HostOptions& options) {
 }  // namespace
 
 Status set_speculation(std::string_view what, std::uint32_t most, HostOptions& options) {
+  if (what.empty()) return make_error(ErrorCode::bad_argument, "an empty text names no way of guessing, and no model");
   const std::size_t colon = what.find(':');
   const std::string_view name = what.substr(0, colon);
   const std::string_view argument = colon == what.npos ? std::string_view() : what.substr(colon + 1);

@@ -19,7 +19,8 @@ namespace qsf {
 inline constexpr std::array<std::string_view, 5> kSpeculation{"none", "ngram", "layers", "head", "lowbit"};
 /// Sets the options of guesses by such a text, with at most `most` of them in a pass: "layers" or "layers:N" for the
 /// model's first N, "head" for the model's own layer for further tokens, "lowbit" or "lowbit:TYPE" for a draft that is
-/// the model itself in a format of fewer bits. Returns bad_argument for a number that does not exist.
+/// the model itself in a format of fewer bits. Returns bad_argument for a number that does not exist,
+/// and for an empty text.
 Status set_speculation(std::string_view what, std::uint32_t most, HostOptions& options);
 
 class Draft {

@@ -25,7 +25,6 @@ std::optional<std::uint32_t> read_positions(std::string_view text) {
 }  // namespace
 
 Status set_kv_type(std::string_view name, OpenOptions& options) {
-  if (name.empty()) return {};
   const auto* const type = std::ranges::find(kKvNames, name);
   if (type == kKvNames.end()) return make_error(ErrorCode::bad_argument, "there is no KV type '{}'", name);
   options.kv = static_cast<KvType>(type - kKvNames.begin());

@@ -35,6 +35,7 @@ struct Options {
   std::string a, b;
   std::uint32_t vocab_size = 0;  // for rows without a header
   double tolerance = 0;          // of logits that count as the same
+  bool tolerates = false;        // whether --tolerance was given
 };
 
 [[gnu::constructor(sys::kBeforeAll)]] void before_all() {
@@ -113,6 +114,12 @@ Result<Json> compare(const Options& o) {
   QSF_LET(kind_a, kind_of(o.a, o.vocab_size != 0));
   QSF_LET(kind_b, kind_of(o.b, o.vocab_size != 0));
   if (kind_a != kind_b) return make_error(ErrorCode::bad_input, "{} and {} are files of two kinds", o.a, o.b);
+  if (kind_a == Kind::receipt && o.tolerates) {
+    return make_error(ErrorCode::bad_argument, "--tolerance is for logits, and {} is a receipt", o.a);
+  }
+  if (kind_a == Kind::saved && o.vocab_size != 0) {
+    return make_error(ErrorCode::bad_argument, "--vocabulary is for rows of --logits, and {} states its own", o.a);
+  }
   if (kind_a == Kind::receipt) {
     QSF_LET(text_a, read_text(o.a, kMaxReceiptBytes, "a receipt"));
     QSF_LET(text_b, read_text(o.b, kMaxReceiptBytes, "a receipt"));
@@ -138,13 +145,15 @@ int main(int argc, char** argv) {
   app.add_option("--vocabulary", o.vocab_size, "Logits of a row, for files that --logits wrote")
       ->check(natural<std::uint32_t>())
       ->check(CLI::Range(1u, ~0u));
-  app.add_option("--tolerance", o.tolerance, "Largest difference of two logits that are the same")
-      ->check(real())
-      ->check(CLI::NonNegativeNumber);
+  const CLI::Option* const tolerance =
+      app.add_option("--tolerance", o.tolerance, "Largest difference of two logits that are the same")
+          ->check(real())
+          ->check(CLI::NonNegativeNumber);
   const Parsed parsed = parse(app, argc, argv, {.manual = kManual});
   if (parsed.what == Parsed::What::told) return 0;
   if (parsed.what == Parsed::What::mistake) return fail(make_error(ErrorCode::bad_argument, "{}", parsed.sentence));
   if (o.b.empty()) return fail(make_error(ErrorCode::bad_argument, "two files are needed, A and B (see --help)"));
+  o.tolerates = tolerance->count() > 0;
   const Result<Json> compared = compare(o);
   if (!compared) return fail(compared.error());
   std::printf("%s\n", compared->dump(1, ' ', false, Json::error_handler_t::replace).c_str());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "native/host/draft.h"
 #include "native/run/accepts.h"
 #include "native/run/jobs.h"
 #include "native/run/options.h"
@@ -11,7 +12,9 @@ namespace qsf::run {
 namespace {
 
 constexpr Groups kInputs = kText | kMessage | kTokens;
-constexpr Groups kGenerated = kGrammar | kSession | kPromptCache | kSampling;  // of texts that are generated
+constexpr Groups kMade = kSampling | kLength | kEnds | kGuesses;  // of texts that are generated
+constexpr Groups kGenerated = kMade | kGrammar | kSession | kPromptCache;
+constexpr Groups kAnswered = kThoughts | kHeld;
 constexpr Groups kEvery = ~Groups{0};
 
 constexpr const char* kNothingToCompute = "--logits and --receipt need something to compute";
@@ -26,7 +29,7 @@ constexpr std::array<ModeRow, kModes> kRows{{
     {.mode = Mode::generate,
      .computes = true,
      .needs_prompt = true,
-     .takes = kInputs | kSystemPrompt | kGenerated | kLogits | kReceipt | kLogprobs | kAnswers,
+     .takes = kInputs | kSystemPrompt | kGenerated | kAnswered | kLogits | kReceipt | kLogprobs | kAnswers,
      .run = run_generate},
     {.mode = Mode::tokenize,
      .flag = "--tokenize",
@@ -52,21 +55,21 @@ constexpr std::array<ModeRow, kModes> kRows{{
      .flag = "--chat",
      .help = "Each line of standard input is a message of a conversation",
      .computes = true,
-     .takes = kSystemPrompt | kGenerated,
+     .takes = kSystemPrompt | kGenerated | kAnswered,
      .refuses = {{{kInputs, "--chat reads its messages from standard input"}}},
      .run = run_chat},
     {.mode = Mode::interactive,
      .flag = "--interactive",
      .help = "Each line of standard input continues the text",
      .computes = true,
-     .takes = kGrammar | kSession | kSampling,
+     .takes = kMade | kGrammar | kSession,
      .refuses = {{{kInputs, "--interactive reads its prompts from standard input"}, {kPromptCache, kBeginsText}}},
      .run = run_interactive},
     {.mode = Mode::bench,
      .flag = "--bench",
      .help = "Measure tokens per second of prompt and generation, and exit",
      .computes = true,
-     .takes = kText | kTokens,
+     .takes = kText | kTokens | kLength | kGuesses,
      .refuses = {{{kLogits | kReceipt | kLogprobs, kBenchTakes}}},
      .run = run_bench},
     {.mode = Mode::perplexity,
@@ -148,6 +151,15 @@ constexpr std::array kGroups{
     GroupRow{kAnswers, [](const Options& o) { return o.answers != 1; }, "--answers is for one prompt or --message"},
     GroupRow{kSampling, [](const Options& o) { return o.samples; },
              "the options of sampling are for texts that are generated"},
+    GroupRow{kLength, [](const Options& o) { return o.limits_length; },
+             "--max-tokens is for texts that are generated, and for --bench"},
+    GroupRow{kEnds, [](const Options& o) { return !o.stops.empty() || o.ignore_eos; },
+             "--stop and --ignore-eos are for texts that are generated"},
+    GroupRow{kGuesses, [](const Options& o) { return o.speculate != kSpeculation[0]; },
+             "--speculate is for texts that are generated, and for --bench"},
+    GroupRow{kThoughts, [](const Options& o) { return !o.shows_thoughts || o.limits_thoughts(); }, kThoughtsTake},
+    GroupRow{kHeld, [](const Options& o) { return !o.tool_choice.empty(); },
+             "--tool-choice is for answers that are generated"},
     GroupRow{kPooling, [](const Options& o) { return o.pooling || o.normalize; },
              "--pooling and --normalize are for --embed"},
 };

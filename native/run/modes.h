@@ -49,6 +49,11 @@ enum Group : std::uint32_t {
   kSampling = 1 << 13,  // the options of SamplingOptions
   kOtherMode = 1 << 14,
   kAnswers = 1 << 15,
+  kLength = 1 << 16,    // --max-tokens
+  kEnds = 1 << 17,      // --stop, --ignore-eos
+  kGuesses = 1 << 18,   // --speculate
+  kThoughts = 1 << 19,  // --reasoning, --reasoning-budget
+  kHeld = 1 << 20,      // --tool-choice
 };
 using Groups = std::uint32_t;
 
@@ -57,7 +62,10 @@ inline constexpr const char *kRerankTakes = "--rerank makes no text: it goes wit
                             *kDetokenizeTakes = "--detokenize takes --tokens",
                             *kSystemTakes = "--system-prompt is for --chat or one prompt of text",
                             *kBeginsText = "--prompt-cache is for prompts that begin a text, and these continue one",
-                            *kLogprobsNeed = "--logprobs are written by --receipt for one prompt";
+                            *kLogprobsNeed = "--logprobs are written by --receipt for one prompt",
+                            *kThoughtsTake =
+                                "--tools, --reasoning and --reasoning-budget are for --chat, --message and "
+                                "--system-prompt";
 
 /// The sentence of a mode about groups that it does not take, in place of the groups' own sentences.
 struct Refusal {

@@ -132,7 +132,7 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
   reserve_texts(o);
   const bool renders = o.mode == Mode::render;
   if ((!o.converses() || renders) && !(o.tools_file.empty() && o.shows_thoughts && !o.limits_thoughts())) {
-    return "--tools, --reasoning and --reasoning-budget are for --chat, --message and --system-prompt";
+    return kThoughtsTake;
   }
   if (!o.files.empty() && (!o.converses() || renders)) {
     return "--file is for --chat, --message and --system-prompt; --prompt-file (-f) is a file with the prompt";
@@ -160,6 +160,7 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
     return renders ? "--render needs MODEL or --chat-template"
                    : "MODEL is needed: a .qsf file or its http(s) URL, a GGUF file, or a Hugging Face directory";
   }
+  if (!o.sha256.empty() && o.model.empty()) return "--sha256 needs MODEL, whose bytes it checks";
   if (!o.sha256.empty() && !is_digest(o.sha256)) return "--sha256 takes 64 hexadecimal digits, not '" + o.sha256 + "'";
   if (o.isa.empty()) o.isa = isa_from_environment();
   if (!o.isa.empty() && !contains(instruction_sets(), o.isa)) {
@@ -176,6 +177,9 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
       return "there is no source '" + o.source + "', only " + joined(source_names());
     }
     if (is_address(o.model)) return "--source is for files, and the model is on a server";
+  }
+  if (o.host.source.leave_https && !is_address(o.model) && !is_address(o.speculate)) {
+    return "--leave-https is for models on servers, and the model is in files";
   }
   if (o.prompt && !o.prompt_file.empty()) return "--prompt and --prompt-file exclude each other";
   const bool text = o.prompt || !o.prompt_file.empty();

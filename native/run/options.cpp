@@ -73,8 +73,7 @@ class Table {
   /// The options of models that are no .qsf files.
   void conversion() {
     choice(text("--quant-type", o_.quant_type,
-                "The format of all matrices of a model that is no .qsf file; else its own, or 8bit for float weights",
-                "TYPE"),
+                "The format of all matrices; else the types of a .qsf or GGUF file, or 8bit for float weights", "TYPE"),
            format_names());
     text("--cache", o_.cache,
          "A folder of such models' tokenizers and settings that were made; else " + std::string(kUsualCache) + "; " +
@@ -96,7 +95,8 @@ class Table {
          "FOLDER");
     text("--prompt-cache-limit", w_.cache_limit, "What they may take; the one used longest ago is removed first",
          "SIZE")
-        ->check(size());
+        ->check(size())
+        ->needs("--prompt-cache");
     text("--chat-template", o_.template_file, "A chat template to use instead of the model's own", "FILE");
     repeated("--template-arg", o_.template_arguments,
              "A variable of the chat template, such as enable_thinking=false; may be given again", "NAME=VALUE");
@@ -309,6 +309,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   if (parsed.what == Parsed::What::mistake) return refuse(parsed.sentence);
   if (const std::optional<std::string> wrong = read_mode(table, words, o)) return refuse(*wrong);
   o.samples = table.samples();
+  o.limits_length = table.max_tokens->count() > 0;
   o.host.budget = read_size(words.budget, kMiB).value_or(0);
   o.prompt_cache_bytes = read_size(words.cache_limit, kMiB).value_or(0);
   const auto* color = std::find(kColors.begin(), kColors.end(), words.color);
@@ -319,7 +320,6 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   }
   o.shows_thoughts = words.reasoning == kReasoning[0];
   if (table.guesses->count() > 0 && words.speculate == kSpeculation[0]) return refuse("--guesses needs --speculate");
-  if (words.speculate.empty()) return refuse("--speculate is " + joined(kSpeculation) + " or a model");
   o.speculate = words.speculate;
   if (const Status set = set_speculation(o.speculate, o.host.open.guesses, o.host); !set) {
     return refuse("--speculate: " + std::string(set.error().sentence));
@@ -329,7 +329,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   if (o.as_message && o.prompt) return refuse("--message and --prompt exclude each other");
   if (o.as_message) o.prompt = words.message;
   if (table.system_prompt->count() > 0) o.system_prompt = words.system_prompt;
-  if (o.mode == Mode::chat && table.max_tokens->count() == 0) o.max_tokens = std::numeric_limits<std::uint32_t>::max();
+  if (o.mode == Mode::chat && !o.limits_length) o.max_tokens = std::numeric_limits<std::uint32_t>::max();
   const std::array cache{words.kv, words.keys, words.values};
   if (const std::optional<std::string> wrong = cache_mistake(o, cache)) return refuse(*wrong);
   if (const Status set = set_kv_policy(words.kv_policy, o.host.open); !set) return refuse(set.error().sentence);

@@ -36,7 +36,8 @@ struct Options {
   std::optional<Pooling> pooling;
   std::optional<bool> normalize;
   std::uint32_t max_tokens = 256;
-  std::uint32_t answers = 1;  // texts of the one prompt
+  bool limits_length = false;  // whether --max-tokens was given
+  std::uint32_t answers = 1;   // texts of the one prompt
   bool ignore_eos = false;
   bool samples = false;                   // whether an option of sampling was given
   std::optional<std::uint32_t> logprobs;  // in the receipt, with those of so many likeliest tokens

@@ -25,7 +25,7 @@ struct SourceOptions {
   /// The caller reads requests that are at_hand() by read_cached() whenever it waits, and passes completions to
   /// finish(); threads of the source do neither.
   bool helped = false;
-  /// The type of the matrices of a model that is no .qsf file, as qsf-convert has it; empty: its own.
+  /// The type of the matrices, as qsf-convert has it; empty: the file's own.
   std::string_view quant_type;
   /// The folder that caches the fronts of such models; empty: none.
   std::string_view cache;

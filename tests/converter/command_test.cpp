@@ -191,8 +191,12 @@ TEST(Command, WrongUsage) {
   expect(run(kLlama + " x.qsf more"), 2, "more");
   expect(run(kLlama + " x.qsf --losses x.json"), 2, "--losses keeps");
   expect(run(kLlama + " x.qsf --losses x.qsf --calibration x.txt --target-bpw 4"), 2, "two files");
+  expect(run(kLlama + " x.qsf --own-tokens 1"), 2, "--own-tokens requires --calibration");
+  expect(run(kLlama + " x.qsf --quant-type q4_0 --calibration x.txt --target-bpw 4"), 2, "--quant-type is mixed, or");
   expect(run("--frobnicate"), 2, "--frobnicate");
-  expect(run("--inspect a.qsf b.qsf"), 2, "--inspect");
+  for (const char* more : {" b.qsf", " --quiet", " --threads 2", " --compress lz4", " --quant-type q4_0"}) {
+    expect(run(std::string("--inspect a.qsf") + more), 2, "--inspect takes one file and nothing else");
+  }
   expect(run("--help"), 0, "--quant-type");
 }
 

@@ -72,9 +72,53 @@ TEST(Mistakes, SizesTakeSuffixes) {
 TEST(Mistakes, WhatWouldHaveNoEffectIsRefused) {
   EXPECT_TRUE(has(refusal({"--guesses", "3"}), "--guesses needs --speculate"));
   EXPECT_TRUE(has(refusal({"--guesses", "3", "--speculate", "none"}), "--guesses needs --speculate"));
+  EXPECT_TRUE(has(refusal({"--prompt-cache-limit", "1G"}), "--prompt-cache-limit requires --prompt-cache\n"));
+  EXPECT_TRUE(has(refusal({"--leave-https"}), "--leave-https is for models on servers"));
+  const Ran no_model = run_with({"--render", "x", "--chat-template", "y", "--sha256", std::string(64, '0')});
+  EXPECT_EQ(no_model.code, 2);
+  EXPECT_TRUE(has(no_model.err, "--sha256 needs MODEL")) << no_model.err;
   const Ran twice = run_with({stories("8bit"), "--message", "x", "--template-arg", "n=1", "--template-arg", "n=2"});
   EXPECT_EQ(twice.code, 2);
   EXPECT_TRUE(has(twice.err, "bad_argument: --template-arg n is given twice")) << twice.err;
+}
+
+TEST(Mistakes, WhatModesHaveNoUseForIsRefused) {
+  struct Case {
+    std::vector<std::string> option;
+    const char* sentence;
+    std::vector<const char*> modes;  // that have a use for it
+  };
+  const Case cases[] = {
+      {{"--max-tokens", "256"}, "--max-tokens is for texts that are generated", {"--interactive", "--bench"}},
+      {{"--stop", "x"}, "--stop and --ignore-eos are for texts", {"--interactive"}},
+      {{"--ignore-eos"}, "--stop and --ignore-eos are for texts", {"--interactive"}},
+      {{"--speculate", "ngram"}, "--speculate is for texts", {"--interactive", "--bench"}},
+  };
+  const std::vector<std::string> modes[] = {
+      {"--interactive"},      {"--bench"},      {"--tokenize", "-p", "x"}, {"--detokenize", "--tokens", "1"},
+      {"--count", "-p", "x"}, {"--embed", "x"}, {"--perplexity", "x"}};
+  for (const Case& c : cases) {
+    for (const std::vector<std::string>& mode : modes) {
+      std::vector<std::string> command{"no/such/model"};
+      command.insert(command.end(), mode.begin(), mode.end());
+      command.insert(command.end(), c.option.begin(), c.option.end());
+      const Ran ran = run_with(command);
+      const bool used = std::ranges::find(c.modes, mode.front()) != c.modes.end();
+      EXPECT_EQ(ran.code, used ? 1 : 2) << mode.front() << ran.err;
+      EXPECT_TRUE(has(ran.err, used ? "no/such/model" : c.sentence)) << mode.front() << ran.err;
+    }
+  }
+  const std::vector<std::string> of_answers[] = {
+      {"--reasoning", "hide"}, {"--reasoning-budget", "3"}, {"--tool-choice", "auto", "--tools", "x"}};
+  for (const std::vector<std::string>& option : of_answers) {
+    for (const char* mode : {"--count", "--tokenize"}) {
+      std::vector<std::string> command{"no/such/model", "--message", "x", mode};
+      command.insert(command.end(), option.begin(), option.end());
+      const Ran ran = run_with(command);
+      EXPECT_EQ(ran.code, 2) << mode << ran.err;
+      EXPECT_TRUE(has(ran.err, option.front())) << ran.err;
+    }
+  }
 }
 
 TEST(Mistakes, NothingIsNoNumber) {

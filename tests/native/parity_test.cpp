@@ -336,6 +336,10 @@ TEST(Parity, WhatCannotBeComparedIsAnError) {
   said_by({}, 2, "qsf-parity");
   said_by({saved}, 2, "qsf-parity");
   said_by({saved, saved, saved}, 2, "qsf-parity");
+  EXPECT_EQ(refused(r, r, {"--tolerance", "0.1"}),
+            "qsf-parity: bad_argument: --tolerance is for logits, and " + r + " is a receipt\n");
+  EXPECT_EQ(refused(saved, saved, {"--vocabulary", "40"}),
+            "qsf-parity: bad_argument: --vocabulary is for rows of --logits, and " + saved + " states its own\n");
   refused(saved, saved, {"--tolerance", "-1"});
   refused(saved, saved, {"--tolerance", "x"});
   refused(saved, saved, {"--vocabulary", "0"});

@@ -123,8 +123,10 @@ TEST(Rerank, RefusesWhatDoesNotFit) {
         Case{{""}, 2, "--rerank is given an empty QUERY"}, Case{{"a query", ""}, 2, "FILE is given an empty FILE"},
         Case{{"a query", "--seed", "1"}, 2, "--rerank makes no text"},
         Case{{"a query", "--samplers", "top_k"}, 2, "--rerank makes no text"},
+        Case{{"a query", "-n", "0"}, 2, "--rerank makes no text"},
+        Case{{"a query", "--speculate", "ngram"}, 2, "--rerank makes no text"},
         Case{{"a query", "d", "--prompt-file", "e"}, 2, "--rerank takes documents in one way only"},
-        Case{{"a query", "-n", "0", "/no/such/file"}, 1, "cannot read /no/such/file"},
+        Case{{"a query", "-t", "1", "/no/such/file"}, 1, "cannot read /no/such/file"},
 #ifdef _WIN32
         Case{{"a query", "/tmp"}, 1, "io_error: cannot read /tmp: Permission denied"},
 #else  // arguments on Windows are UTF-16, which becomes valid UTF-8

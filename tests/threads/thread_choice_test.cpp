@@ -113,11 +113,16 @@ TEST(ThreadChoice, TakesTheFewestOfThoseThatAreAsFast) {
 
 // A text of 64 tokens is usual: most of it must have the gain.
 TEST(ThreadChoice, FindsTheGainSoonEnoughForAShortText) {
-  double sum = 0;
-  on_noisy_machines(2, 0.82, [&](ThreadChoice&, const auto& token) {
-    for (int i = 0; i < 64; ++i) sum += token();
-  });
-  EXPECT_LT(sum / 6400, 0.88);
+  struct Case {
+    double one, mean;
+  };
+  for (const Case& c : {Case{0.89, 0.915}, {0.82, 0.85}, {0.75, 0.78}}) {
+    double sum = 0;
+    on_noisy_machines(2, c.one, [&](ThreadChoice&, const auto& token) {
+      for (int i = 0; i < 64; ++i) sum += token();
+    });
+    EXPECT_LT(sum / 6400, c.mean) << "one thread takes " << c.one << " of the time of two";
+  }
 }
 
 // The times of tokens grow with their context. That is not the change after which a trial comes soon.

@@ -54,6 +54,9 @@ int main(int argc, char** argv) {
   EXPECT(qsf_chat_configure(plain, "{{ raise_exception('Not today') }}", NULL) == 0);
   EXPECT(qsf_chat_render(plain, messages, 2) == NULL && qsf_last_error_code() == kTemplateRefusal);
   EXPECT(strstr(qsf_last_error(), "Not today") != NULL);
+  EXPECT(qsf_chat_configure(plain, "", NULL) == -1 && qsf_last_error_code() == kBadArgument);
+  EXPECT(qsf_chat_configure(plain, "{{ 1 }}", "") == -1 && qsf_last_error_code() == kBadArgument);
+  EXPECT(qsf_chat_render(plain, messages, 2) == NULL && qsf_last_error_code() == kTemplateRefusal); /* as it was */
   EXPECT(qsf_chat_configure(plain, "{{ 1 }}", "[1]") == -1 && qsf_last_error_code() == kBadInput);
   EXPECT(qsf_chat_configure(plain, "{{ 1 }}", "{\"a\": }") == -1 && qsf_last_error_code() == kBadInput);
   qsf_free(plain);

@@ -131,6 +131,8 @@ static void check_grammars(const char* model, const char* plain) {
   EXPECT(qsf_grammar_set(engine, "json_schema", "{\"uniqueItems\": true}") == -1);
   EXPECT(qsf_last_error_code() == kUnsupported && strstr(qsf_last_error(), "uniqueItems") != NULL);
   EXPECT(qsf_grammar_set(engine, "ebnf", "x") == -1 && qsf_last_error_code() == kBadArgument);
+  EXPECT(qsf_grammar_set(engine, "", "x") == -1 && qsf_last_error_code() == kBadArgument);
+  EXPECT(qsf_grammar_set(engine, "gbnf", "") == -1 && qsf_last_error_code() == kBadInput);
   text = text_of(engine);
   EXPECT(strstr(text, ", my ") != NULL);
   EXPECT(qsf_grammar_set(engine, "json_schema", "{\"const\": {\"a\": 1}}") == 0);
@@ -177,6 +179,8 @@ static void check_answers(const char* model) {
   /* Mistakes leave the tools as they were. */
   EXPECT(qsf_chat_tools(engine, kTools, "get_price") == -1 && qsf_last_error_code() == kBadArgument);
   EXPECT(qsf_chat_tools(engine, "{}", NULL) == -1 && qsf_last_error_code() == kBadInput);
+  EXPECT(qsf_chat_tools(engine, "", NULL) == -1 && qsf_last_error_code() == kBadInput);
+  EXPECT(qsf_chat_tools(engine, kTools, "") == -1 && qsf_last_error_code() == kBadArgument);
   EXPECT(qsf_chat_tools(engine, "[", NULL) == -1 && qsf_last_error_code() == kBadInput);
   EXPECT(qsf_grammar_set(engine, "regex", "a") == -1 && qsf_last_error_code() == kBadArgument);
   EXPECT(strncmp(answer_of(engine), "call get_weather\n", 17) == 0);

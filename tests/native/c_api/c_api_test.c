@@ -67,6 +67,19 @@ static void check_failures(const char* model) {
   qsf_config_set_threads(config, 1);
   qsf_config_set_quality(config, 1.5f);
   EXPECT(qsf_load(model, config) == NULL && qsf_last_error_code() == kBadArgument);
+  qsf_config_set_quality(config, 1.0f);
+  /* NULL is the default, and an empty text is no name. */
+  void (*const names[])(QSFConfig*, const char*) = {qsf_config_set_kv, qsf_config_set_kv_policy,
+                                                    qsf_config_set_speculate};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
+    names[i](config, "");
+    EXPECT(qsf_load(model, config) == NULL && qsf_last_error_code() == kBadArgument);
+    names[i](config, NULL);
+    QSFEngine* engine = qsf_load(model, config);
+    EXPECT(engine != NULL);
+    qsf_free(engine);
+  }
+  EXPECT(qsf_load("", config) == NULL && qsf_last_error_code() == kIoError);
   qsf_config_free(config);
 }
 
@@ -101,6 +114,7 @@ static void check_embeddings(QSFEngine* engine) {
   EXPECT(qsf_embed(NULL, "x") == NULL && qsf_last_error_code() == kBadArgument);
   EXPECT(qsf_embed_tokens(NULL, ids, n, NULL, 0) == NULL && qsf_last_error_code() == kBadArgument);
   EXPECT(qsf_embed_tokens(engine, ids, n, "max", 0) == NULL && qsf_last_error_code() == kBadArgument);
+  EXPECT(qsf_embed_tokens(engine, ids, n, "", 0) == NULL && qsf_last_error_code() == kBadArgument);
   EXPECT(qsf_embed_tokens(engine, &bad, 1, NULL, 0) == NULL && qsf_last_error_code() == kBadToken);
   EXPECT(qsf_embed_tokens(engine, ids, 0, NULL, 0) == NULL && qsf_last_error_code() == kBadArgument);
   qsf_stop(engine);
@@ -126,6 +140,10 @@ static void check_sampling(QSFEngine* engine) {
   EXPECT(qsf_sampling_set(engine, "min_p", 1) == 0 && qsf_sampling_set(engine, "top_k", 0) == 0);
   seen = generate(engine, prompt, 12, 5.0f, 0);
   EXPECT(seen.n == 12 && memcmp(seen.ids, plain.ids, sizeof(int) * 12) == 0);
+  const char* const nothing[] = {""};
+  EXPECT(qsf_sampling_breakers(engine, nothing, 1) == -1 && qsf_last_error_code() == kBadArgument);
+  EXPECT(qsf_sampling_set(engine, "", 1) == -1 && qsf_last_error_code() == kBadArgument);
+  EXPECT(qsf_sampling_order(engine, "") == 0); /* no sampler is named */
   EXPECT(qsf_sampling_order(engine, "temp;top-k") == 0);
   seen = generate(engine, prompt, 12, 5.0f, 0);
   EXPECT(memcmp(seen.ids, plain.ids, sizeof(int) * 12) != 0);
@@ -196,6 +214,8 @@ static void check_sessions(const char* model) {
   EXPECT(strstr(qsf_last_error(), path) != NULL || strlen(path) > 300);
   EXPECT(qsf_session_load(other, model) == -1 && qsf_last_error_code() == kBadMagic);
   EXPECT(qsf_session_load(other, "no/such/file") == -1 && qsf_last_error_code() == kIoError);
+  EXPECT(qsf_session_load(other, "") == -1 && qsf_last_error_code() == kIoError);
+  EXPECT(qsf_session_save(other, "") == -1 && qsf_last_error_code() == kIoError);
   EXPECT(qsf_session_save(other, "no/such/folder/file") == -1 && qsf_last_error_code() == kIoError);
   EXPECT(qsf_rewind(other, 9) == 0); /* what failed changed nothing */
   /* A prompt that the sequence has already gives what it gives alone. */
