@@ -449,6 +449,7 @@ int run(int argc, char** argv) {
   }
   if (arguments.input.empty()) return usage("IN and OUT.qsf, or --inspect FILE, are needed");
   if (arguments.output.empty()) return usage("OUT.qsf is missing");
+  if (arguments.output == "-") return usage("OUT is no file: standard output cannot take bytes in any order");
   if (arguments.format == kMixed) {
     arguments.format.clear();
     if (arguments.target_bpw == 0 && arguments.target_bytes == 0) arguments.target_bpw = kMixedBits;
