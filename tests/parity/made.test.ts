@@ -55,10 +55,10 @@ afterEach(() => {
 const bytesAt = (path: string) => Uint8Array.from(readFileSync(path));
 
 /**
- * Returns all bytes of the file that is made of a GGUF file or a directory. The checksums of segments are those of the .qsf
- * file's tables.
+ * Expects the bytes of the file that is made of a GGUF file, with the checksums of all segments, to equal a .qsf file. Of a
+ * directory only the weights are compared: in a page it has no name, which the file of qsf-convert has.
  */
-async function madeBytes(model: string, quantType?: string): Promise<Uint8Array> {
+async function expectSame(model: string, qsf: string, quantType?: string): Promise<void> {
   const isFolder = statSync(model).isDirectory();
   const making = {
     first: isFolder ? undefined : { name: basename(model), source: new BytesSource(bytesAt(model)) },
@@ -73,7 +73,8 @@ async function madeBytes(model: string, quantType?: string): Promise<Uint8Array>
   await source.read({ offset: 0, into: out, crc: undefined });
   const checksums = source.segments.map(({ offset, size }) => crc32(out.subarray(offset, offset + size)));
   out.set(await source.tables(checksums));
-  return out;
+  const from = isFolder ? source.segments[0]!.offset : 0;
+  expect(Buffer.compare(out.subarray(from), bytesAt(qsf).subarray(from))).toBe(0);
 }
 
 const defaults: Omit<LoadRequest, 'source'> = {
@@ -103,11 +104,6 @@ async function answer(model: Model): Promise<GenerationResult> {
   }
 }
 
-async function expectSame(model: string, qsf: string, quantType?: string): Promise<void> {
-  const file = bytesAt(qsf);
-  expect(Buffer.compare(await madeBytes(model, quantType), file)).toBe(0);
-}
-
 describe('the file that is made of', () => {
   it.each(readdirSync(data).filter((name) => name.endsWith('.gguf')))('%s equals that of qsf-convert', async (name) => {
     await expectSame(join(data, name), converted(join(data, name), `made-${name}.qsf`));
@@ -124,7 +120,7 @@ describe('a type of all matrices', () => {
   const gguf = join(data, 'llama.gguf');
   /** One for each rule of rounding. */
   const rounded = [
-    ...['8bit', '4bit', '2bit-symmetric', 'ternary', 'q4_0', 'q4_1', 'q8_0', 'q4_k', 'q6_k', 'iq4_nl', 'iq4_xs'],
+    ...['8bit', '4bit', '2bit-symmetric', 'ternary', 'q4_0', 'q4_1', 'q8_0', 'q4_k', 'q6_k', 'iq4_nl'],
     ...['tq1_0', 'mxfp4', 'q1_0', 'qk256', 'f16', 'bf16', 'f32'],
   ];
 
