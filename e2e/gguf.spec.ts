@@ -40,11 +40,11 @@ test.beforeEach(async () => {
 });
 test.afterEach(() => tab.close());
 
-async function expectTwin(name: string) {
+async function expectTwin(name: string, twin = receipt) {
   const { text, stats } = await tab.call('generate', name, PROMPT, generation);
-  expect(text).toBe(receipt.text);
-  expect(stats.generation!.tokens).toEqual(receipt.generated_tokens);
-  expect(stats.generation!.logitsHash).toBe(receipt.logits_hash);
+  expect(text).toBe(twin.text);
+  expect(stats.generation!.tokens).toEqual(twin.generated_tokens);
+  expect(stats.generation!.logitsHash).toBe(twin.logits_hash);
   return stats;
 }
 
@@ -66,6 +66,28 @@ test('a GGUF file gives the text of its .qsf file, and is that file the second t
   expect(pages.loaded).toContain('worker.js');
   expect(pages.loaded).not.toContain(MAKER);
   await tab.call('close', 'b');
+});
+
+test('a GGUF file whose matrices get another type is kept next to the one with its own', async () => {
+  const { qsf: rounded } = await convertToGguf('q8_0', '--quant-type', 'q4_0');
+  const twin = await runNatively(rounded, 16, nativeOptions);
+  expect(twin.logits_hash).not.toBe(receipt.logits_hash);
+  const url = pages.serve('rounded.gguf', gguf);
+  const typed: LoadOptions = { ...options, quantType: 'q4_0' };
+  await tab.call('load', 'a', url, typed);
+  expect((await expectTwin('a', twin)).io.cacheState).toBe('complete');
+  await tab.call('close', 'a');
+  await tab.call('load', 'a', url, options);
+  await expectTwin('a');
+  await tab.call('close', 'a');
+  const kept = (await tab.call('cacheList')).filter((entry) => entry.url === url);
+  expect(kept).toHaveLength(2);
+  expect(kept).toContainEqual(expect.objectContaining({ quantType: 'q4_0', total: rounded.length, complete: true }));
+  pages.calm();
+  await tab.call('load', 'a', url, typed);
+  expect((await expectTwin('a', twin)).model.hash).toBe(twin.model.hash);
+  expect(pages.sent).toBe(0);
+  await tab.call('close', 'a');
 });
 
 test('as a File it gives the same text, resident and streamed', async () => {
@@ -96,6 +118,13 @@ test('a file that cannot be made is refused before its weights are fetched', asy
     ['unknown.gguf', unknown, {}, { code: 'unsupported', message: expect.stringContaining('lllma') as unknown }],
     ['short.gguf', gguf.subarray(0, gguf.length / 2), {}, { code: 'truncated' }],
     ['text.gguf', Buffer.from('<!doctype html><title>404</title>'.padEnd(4096)), {}, { code: 'bad_magic' }],
+    [
+      'type.gguf',
+      gguf,
+      { quantType: 'iq1_s' as 'q4_0' },
+      { code: 'bad_argument', message: expect.stringContaining('q4_0') as unknown },
+    ],
+    ['typed.qsf', qsf, { quantType: 'q4_0' }, { code: 'bad_argument' }],
     ['digest.gguf', gguf, { sha256: '0'.repeat(64) }, { code: 'bad_argument' }],
     ['large.gguf', gguf, { memory: 2 * MiB, maxSeqLen: 512, kv: 'f32' }, { code: 'budget_too_small' }],
   ];

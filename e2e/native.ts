@@ -48,13 +48,13 @@ export async function convertForChat(template: string, name = 'model.gguf'): Pro
   }
 }
 
-/** The built-in model as a GGUF file, and the .qsf file that is made of that. */
-export async function convertToGguf(quantType: string): Promise<{ gguf: Buffer; qsf: Buffer }> {
+/** The built-in model as a GGUF file, and the .qsf file that is made of that with these options. */
+export async function convertToGguf(quantType: string, ...options: string[]): Promise<{ gguf: Buffer; qsf: Buffer }> {
   const gguf = await converted(join(root, 'models', 'stories'), 'model.gguf', '--quant-type', quantType);
   const folder = mkdtempSync(join(tmpdir(), 'qsf-gguf-'));
   try {
     writeFileSync(join(folder, 'model.gguf'), gguf);
-    return { gguf, qsf: await converted(join(folder, 'model.gguf'), 'model.qsf') };
+    return { gguf, qsf: await converted(join(folder, 'model.gguf'), 'model.qsf', ...options) };
   } finally {
     rmSync(folder, { recursive: true });
   }

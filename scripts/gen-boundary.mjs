@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// Writes boundary.md, web/src/boundary.gen.ts and web/src/session.gen.ts from include/qsf/base/boundary.def. With
-// --check, only reports whether they are current.
+// Writes boundary.md, web/src/boundary.gen.ts and web/src/session.gen.ts from include/qsf/base/boundary.def, and the names of
+// types from include/qsf/formats/format.h. With --check, only reports whether they are current.
+import { roundedFormats } from './lib/doc-tables.mjs';
 import { readRows, writeGenerated } from './lib/generated.mjs';
 import { Stop, isMain, main } from './lib/process.mjs';
 import { reference } from './lib/reference.mjs';
@@ -289,6 +290,11 @@ ${rows.map(({ name, told }) => `  ${name}: ${quote(told)},`).join('\n')}
 };`);
     }
   }
+  blocks.push(`/** The types that a page rounds matrices to: those that need no search. */
+export type QuantType =
+${roundedFormats()
+  .map((name) => `  | ${quote(name)}`)
+  .join('\n')};`);
   for (const { title, list, type, rows } of options) {
     const members = rows.map(
       (row) => `  /** ${withNames(row.meaning, rows)} ${limits(row)} */\n  ${row.js}: ${types[row.type].ts};`,

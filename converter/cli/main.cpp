@@ -461,6 +461,7 @@ int run(int argc, char** argv) {
   if (chooses_types(arguments) && !arguments.format.empty() && arguments.format != kMixed) {
     return usage("--target-bpw and --target-size choose a type for each matrix: --quant-type is mixed, or not given");
   }
+  if (arguments.output == "-") return usage("OUT is no file: standard output cannot take bytes in any order");
   if (arguments.format == kMixed) {
     arguments.format.clear();
     if (arguments.target_bpw == 0 && arguments.target_bytes == 0) arguments.target_bpw = kMixedBits;

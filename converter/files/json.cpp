@@ -278,9 +278,14 @@ std::string shown(const Json& json) {
   constexpr std::size_t kShown = 60;
   if (json.is_null()) return "missing";
   if (json.is_structured()) return json.is_array() ? "a list" : "an object";
-  if (const auto* number = json.get_ptr<const Json::number_float_t*>(); number && !std::isfinite(*number)) {
+  constexpr double kExact = 0x1p53;  // all whole numbers below it are exact
+  const auto* const number = json.get_ptr<const Json::number_float_t*>();
+  if (number && !std::isfinite(*number)) {
     const std::string_view word = std::isnan(*number) ? kNotANumber : kInfinite;
     return (*number < 0 ? "-" : "") + std::string(word);
+  }
+  if (number && std::trunc(*number) == *number && std::abs(*number) < kExact) {
+    return std::to_string(static_cast<std::int64_t>(*number));
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, kShown);
 }

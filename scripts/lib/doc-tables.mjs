@@ -17,11 +17,22 @@ function matches(path, pattern) {
   return found;
 }
 
-/** Returns the quantization formats: name, weights and bytes of a block. */
+/** The rules of rounding that search. The page's maker has none of them: wasm/maker/maker.cpp. */
+const searches = ['elsewhere', 'least_path'];
+
+/**
+ * Returns the quantization formats: name, weights and bytes of a block, and whether weights are rounded to it by a search.
+ */
 export const formats = () =>
-  matches('include/qsf/formats/format.h', /^ {4}Format\{[^"]*"([^"]+)", +(\d+), +(\d+),/gm).map(
-    ([name, block, bytes]) => ({ name, block: Number(block), bits: (8 * Number(bytes)) / Number(block) }),
+  matches('include/qsf/formats/format.h', /^ {4}Format\{[^"]*"([^"]+)", +(\d+), +(\d+),.* Rounding::(\w+)/gm).map(
+    ([name, block, bytes, rounding]) => ({
+      ...{ name, block: Number(block), bits: (8 * Number(bytes)) / Number(block) },
+      searched: searches.includes(rounding),
+    }),
   );
+
+/** Returns the names of the formats that weights are rounded to without a search. */
+export const roundedFormats = () => formats().flatMap(({ name, searched }) => (searched ? [] : [name]));
 
 /** Returns the types of the KV cache, by the names that users give. */
 export const kvTypes = () => matches('include/qsf/base/kv_types.def', /^QSF_KV_TYPE\(\w+, "([^"]+)"/gm).flat();
@@ -101,6 +112,7 @@ function table(head, rows) {
 /** The functions that make each list or table, by its name in documents. A list in a table's cell has one line. */
 const makers = {
   formats: () => code(formats().map(({ name }) => name)),
+  'rounded-formats': () => code(roundedFormats()),
   'formats-table': () =>
     table(
       ['format', 'bits per weight', 'weights in a block'],
@@ -144,4 +156,5 @@ export const documents = [
   'docs/how-to/use-in-a-page.md',
   `${reference}/cli.md`,
   `${reference}/models.md`,
+  `${reference}/web.md`,
 ];

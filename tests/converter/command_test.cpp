@@ -186,6 +186,8 @@ TEST(Command, RefusesTypesOfWhatIsNotThere) {
 TEST(Command, WrongUsage) {
   expect(run(""), 2, "IN and OUT.qsf");
   expect(run(kLlama), 2, "OUT.qsf is missing");
+  expect(run(kLlama + " -"), 2, "standard output");
+  EXPECT_FALSE(std::filesystem::exists("-"));
   expect(run(kLlama + " x.qsf --quant-type 5bit"), 2, "5bit");
   expect(run(kLlama + " x.qsf --compress gzip"), 2, "gzip");
   expect(run(kLlama + " x.qsf more"), 2, "more");

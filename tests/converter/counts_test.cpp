@@ -73,6 +73,9 @@ class Sweep {
     ++n_refused_;
     EXPECT_NE(error_of(status).code, ErrorCode::internal) << what << ": " << status.error().sentence;
     EXPECT_NE(error_of(status).sentence[0], '\0') << what;
+    // A whole number is shown as people write it: "is 0; it must be", also if the file's reader has it as a float.
+    EXPECT_EQ(std::string_view(error_of(status).sentence).find(".0; "), std::string_view::npos)
+        << what << ": " << error_of(status).sentence;
   }
 
   std::size_t n_planned() const { return n_planned_; }

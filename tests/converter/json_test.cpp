@@ -43,6 +43,15 @@ TEST(ModelJson, HasNumbersThatAreNotFinite) {
   }
 }
 
+TEST(ModelJson, ShowsWholeNumbersWithoutAPoint) {
+  EXPECT_EQ(convert::shown(0.0), "0");
+  EXPECT_EQ(convert::shown(-3.0), "-3");
+  EXPECT_EQ(convert::shown(4294967296.0), "4294967296");
+  EXPECT_EQ(convert::shown(0.5), "0.5");
+  EXPECT_EQ(convert::shown(1e300), "1e+300");
+  EXPECT_EQ(convert::shown(7), "7");
+}
+
 TEST(ModelJson, HasNoWordsThatAreAlmostNumbers) {
   for (const char* text :
        {"[-NaN]", "[NaNN]", "[NaN5]", "[5NaN]", "[Infinit]", "[Infinity5]", "[+Infinity]", "[nan]", "[\"a\"NaN]",

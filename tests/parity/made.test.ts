@@ -1,7 +1,7 @@
 /// <reference lib="dom" />
 // GGUF files in a page: the bytes of the files that are made of them, and their tokens, are those of qsf-convert's files.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -9,6 +9,8 @@ import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openOptions, promptOptions, samplerOptions } from '../../web/src/boundary.gen.js';
 import type { LoadRequest } from '../../web/src/contract.js';
 import { checkOptions } from '../../web/src/page/options.js';
+import { cache } from '../../web/src/page/cache.js';
+import type { Progress } from '../../web/src/progress-types.js';
 import { crc32 } from '../../web/src/sources/crc32.js';
 import { BytesSource } from '../../web/src/sources/local.js';
 import { MadeSource } from '../../web/src/sources/made-source.js';
@@ -52,29 +54,37 @@ afterEach(() => {
 
 const bytesAt = (path: string) => Uint8Array.from(readFileSync(path));
 
-/** Returns all bytes of a made file. The checksums of segments are those of the .qsf file's tables. */
-async function madeBytes(gguf: string): Promise<Uint8Array> {
+/**
+ * Expects the bytes of the file that is made of a GGUF file, with the checksums of all segments, to equal a .qsf file. Of a
+ * directory only the weights are compared: in a page it has no name, which the file of qsf-convert has.
+ */
+async function expectSame(model: string, qsf: string, quantType?: string): Promise<void> {
+  const isFolder = statSync(model).isDirectory();
   const making = {
-    first: { name: basename(gguf), source: new BytesSource(bytesAt(gguf)) },
-    open: async () => undefined,
+    first: isFolder ? undefined : { name: basename(model), source: new BytesSource(bytesAt(model)) },
+    open: async (name: string) =>
+      isFolder && existsSync(join(model, name)) ? new BytesSource(bytesAt(join(model, name))) : undefined,
     start: () => start.maker(undefined),
     warn: () => undefined,
+    quantType,
   };
   const source = await MadeSource.open(making);
   const out = new Uint8Array(source.size);
   await source.read({ offset: 0, into: out, crc: undefined });
   const checksums = source.segments.map(({ offset, size }) => crc32(out.subarray(offset, offset + size)));
   out.set(await source.tables(checksums));
-  return out;
+  const from = isFolder ? source.segments[0]!.offset : 0;
+  expect(Buffer.compare(out.subarray(from), bytesAt(qsf).subarray(from))).toBe(0);
 }
+
+const defaults: Omit<LoadRequest, 'source'> = {
+  ...{ memory: 16 * MiB, open: checkOptions(openOptions, {}), kv: 'f16', network: {} },
+  ...{ cache: false, cacheLimit: undefined, background: false, variant: 'simd', threads: 1 },
+};
 
 async function load(source: LoadRequest['source'], request: Partial<LoadRequest> = {}): Promise<Model> {
   const model = await Model.create(
-    {
-      ...{ source, memory: 16 * MiB, open: checkOptions(openOptions, {}), kv: 'f16', network: {} },
-      ...{ cache: false, cacheLimit: undefined, background: false, variant: 'simd', threads: 1 },
-      ...request,
-    },
+    { source, ...defaults, ...request },
     { progress: () => undefined, warning: () => undefined },
     start,
   );
@@ -94,11 +104,6 @@ async function answer(model: Model): Promise<GenerationResult> {
   }
 }
 
-async function expectSame(gguf: string, qsf: string): Promise<void> {
-  const file = bytesAt(qsf);
-  expect(Buffer.compare(await madeBytes(gguf), file)).toBe(0);
-}
-
 describe('the file that is made of', () => {
   it.each(readdirSync(data).filter((name) => name.endsWith('.gguf')))('%s equals that of qsf-convert', async (name) => {
     await expectSame(join(data, name), converted(join(data, name), `made-${name}.qsf`));
@@ -107,6 +112,118 @@ describe('the file that is made of', () => {
   it.each(TYPES)('a GGUF of %s equals that of qsf-convert', async (type) => {
     const gguf = converted(join(root, 'models', 'stories'), `made-${type}.gguf`, '--quant-type', type);
     await expectSame(gguf, converted(gguf, `made-${type}.qsf`));
+  });
+});
+
+describe('a type of all matrices', () => {
+  const directory = join(root, 'tests', 'data', 'llama');
+  const gguf = join(data, 'llama.gguf');
+  /** One for each rule of rounding. */
+  const rounded = [
+    ...['8bit', '4bit', '2bit-symmetric', 'ternary', 'q4_0', 'q4_1', 'q8_0', 'q4_k', 'q6_k', 'iq4_nl'],
+    ...['tq1_0', 'mxfp4', 'q1_0', 'qk256', 'f16', 'bf16', 'f32'],
+  ];
+
+  it.each(rounded)('%s rounds a directory and a GGUF file as qsf-convert does', async (type) => {
+    for (const [name, from] of Object.entries({ directory, gguf }))
+      await expectSame(from, converted(from, `rounded-${name}-${type}.qsf`, '--quant-type', type), type);
+  });
+
+  it('rounds heads whose rows are permuted, and experts', async () => {
+    for (const name of ['qwen3-moe.gguf', 'gpt-oss.gguf']) {
+      const from = join(data, name);
+      await expectSame(from, converted(from, `rounded-${name}.qsf`, '--quant-type', 'q4_0'), 'q4_0');
+    }
+  });
+
+  it.each(['iq2_xs', 'nvfp4', 'trellis3', 'q4_0_4_4'])(
+    'that is %s is refused with those that are there',
+    async (type) => {
+      const loading = load(new Blob([bytesAt(gguf)]), { quantType: type });
+      await expect(loading).rejects.toMatchObject({
+        ...{ name: 'QSFError', code: 'bad_argument' },
+        message: expect.stringMatching(
+          new RegExp(`^quantType is "${type}"; it must be one of f32, f16, .*, q4_0, .*, q8_0, .*, qk256$`),
+        ) as string,
+      });
+    },
+  );
+
+  it('is refused for a .qsf file', async () => {
+    const qsf = new Blob([bytesAt(converted(gguf, 'typed.qsf'))]);
+    await expect(load(qsf, { quantType: 'q4_0' })).rejects.toMatchObject({
+      ...{ code: 'bad_argument', message: expect.stringContaining('a .qsf file keeps its types') as string },
+    });
+  });
+
+  it('warns of a second rounding, and plans with the rounded weights', async () => {
+    const small = converted(gguf, 'small.gguf', '--quant-type', 'q4_0');
+    const warnings: string[] = [];
+    const plans: (number | undefined)[] = [];
+    for (const quantType of [undefined, 'f32']) {
+      const request = { ...defaults, source: new Blob([bytesAt(small)]), quantType };
+      const listeners = {
+        progress: ({ plan }: Progress) => plans.push(plan?.weightBytes),
+        warning: (sentence: string) => warnings.push(sentence),
+      };
+      const model = await Model.create(request, listeners, start);
+      await model.load();
+      expect(plans.at(-1)).toBe(model.stats().model.weightBytes);
+      await model.close();
+    }
+    expect(Math.max(...plans.map((bytes) => bytes ?? 0))).toBeGreaterThan(
+      4 * plans.find((bytes) => bytes !== undefined)!,
+    );
+    const again = converted(small, 'again.gguf', '--quant-type', 'q8_0');
+    const model = await Model.create(
+      { ...defaults, source: new Blob([bytesAt(again)]), quantType: 'q4_0' },
+      { progress: () => undefined, warning: (sentence) => warnings.push(sentence) },
+      start,
+    );
+    await model.close();
+    expect(warnings.join()).toMatch(/rounded a second time, such as from q8_0 to q4_0/);
+  });
+
+  it('is kept in a file of its own', async () => {
+    installFakeOpfs(Date.now);
+    const server = new FakeServer(bytesAt(gguf), { chunk: MiB });
+    vi.stubGlobal('fetch', server.fetch);
+    const source = 'https://models.test/typed.gguf';
+    const hashes = new Map<string | undefined, string>();
+    for (const quantType of [undefined, 'q4_0', 'q8_0']) {
+      const model = await load(source, { cache: true, quantType });
+      hashes.set(quantType, (await answer(model)).logitsHash!);
+      await model.close();
+    }
+    expect(new Set(hashes.values()).size).toBe(3);
+    const kept = (await cache.list()).map(({ url, quantType, complete }) => ({ url, quantType, complete }));
+    expect(kept).toHaveLength(3);
+    for (const quantType of hashes.keys()) expect(kept).toContainEqual({ url: source, quantType, complete: true });
+    makers = 0;
+    for (const [quantType, hash] of hashes) {
+      const model = await load(source, { cache: true, quantType });
+      expect((await answer(model)).logitsHash).toBe(hash);
+      expect(model.stats().io.network).toBe(0);
+      await model.close();
+    }
+    expect(makers).toBe(0);
+  });
+
+  it('that makes a model larger than the cache may be is not kept', async () => {
+    installFakeOpfs(Date.now);
+    const bytes = bytesAt(converted(gguf, 'limited.gguf', '--quant-type', 'q4_0'));
+    vi.stubGlobal('fetch', new FakeServer(bytes, { chunk: MiB }).fetch);
+    const request = { cache: true, cacheLimit: 2 * bytes.length };
+    for (const [quantType, state] of [
+      ['f32', 'off'],
+      ['q8_0', 'complete'],
+    ] as const) {
+      const model = await load('https://models.test/limited.gguf', { ...request, quantType });
+      await answer(model);
+      expect(model.stats().io.cacheState).toBe(state);
+      await model.close();
+    }
+    expect((await cache.list()).map(({ quantType }) => quantType)).toEqual(['q8_0']);
   });
 });
 

@@ -212,12 +212,12 @@ describe('the cache', () => {
   it('has nothing of a model that is removed while it is looked up', async () => {
     await (await keep('a', 40)).close();
     const root = top.inside.get('qsf') as FakeFolder;
-    const [folder] = [...root.inside.keys()];
-    const get = root.getDirectoryHandle.bind(root);
-    vi.spyOn(root, 'getDirectoryHandle').mockImplementationOnce(async (name) => {
-      const found = await get(name);
-      root.inside.delete(folder!);
-      return found;
+    const all = root.values.bind(root);
+    vi.spyOn(root, 'values').mockImplementationOnce(async function* () {
+      for await (const folder of all()) {
+        (folder as FakeFolder).inside.clear();
+        yield folder;
+      }
     });
     expect(await cache.state(address('a'))).toMatchObject({ bytes: 0, total: 0 });
   });
@@ -255,6 +255,35 @@ describe('the cache', () => {
     expect(await names()).toHaveLength(3);
     await cache.remove('hf:owner/name');
     expect(await names()).toEqual(['https://huggingface.co/owner/name-2/resolve/main/60.gguf']);
+  });
+
+  it('keeps a file of each type that the matrices of an address are rounded to', async () => {
+    for (const [type, bytes] of [
+      [undefined, 20],
+      ['q4_0', 40],
+      ['q8_0', 60],
+    ] as const) {
+      const kept = (await openCache(address('a'), undefined, undefined, type))!;
+      const made = { url: address('a'), validator: '"1"', size: bytes, of: 500, ...(type && { quantType: type }) };
+      expect(kept.identity).toBeUndefined();
+      kept.reset(made);
+      kept.write(0, new Uint8Array(bytes));
+      kept.mark(0, bytes);
+      kept.markComplete();
+      await kept.close();
+      now += 1000;
+    }
+    const kept = async () => (await cache.list()).map(({ url, quantType, bytes }) => ({ url, quantType, bytes }));
+    expect((await kept()).sort((a, b) => a.bytes - b.bytes)).toEqual([
+      { url: address('a'), quantType: undefined, bytes: 20 },
+      { url: address('a'), quantType: 'q4_0', bytes: 40 },
+      { url: address('a'), quantType: 'q8_0', bytes: 60 },
+    ]);
+    expect(await cache.state(address('a'))).toMatchObject({ quantType: 'q8_0', bytes: 60 });
+    await makeRoom(0, address('a'), 'q4_0');
+    expect(await kept()).toMatchObject([{ quantType: 'q4_0' }]);
+    await cache.remove(address('a'));
+    expect(await kept()).toEqual([]);
   });
 
   it('keeps a part of a model whose tab was closed', async () => {

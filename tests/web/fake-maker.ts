@@ -71,6 +71,8 @@ export class FakeMakers {
   other: string | undefined;
   /** Looks for config.json next to a file that does not begin as a GGUF does. */
   recognizes = false;
+  /** The types that makers were begun with. */
+  readonly types: string[] = [];
   /** The sizes of all files, as plan() saw them. */
   sizes: number[] = [];
 
@@ -92,7 +94,8 @@ class FakeMaker implements MakerModule {
     this.#all = all;
   }
 
-  begin(files: MakerFiles): void {
+  begin(files: MakerFiles, quantType: string): void {
+    this.#all.types.push(quantType);
     this.#files = files;
   }
 

@@ -20,6 +20,12 @@ describe('journal', () => {
     expect(journal.length).toBe(bytes(text).length);
   });
 
+  it('has the size at the address and the type of a made file', () => {
+    const made = { ...identity, of: 2000, quantType: 'q4_0' };
+    expect(parseJournal(bytes(headLine(made)))!.identity).toEqual(made);
+    expect(parseJournal(bytes('{"qsf":1,"url":"u","validator":null,"size":1,"quantType":4}\n'))).toBeUndefined();
+  });
+
   it('ends at the last whole line, wherever it was torn', () => {
     const lines = [headLine(identity), rangeLine('have', 0, 10), rangeLine('have', 10, 15), COMPLETE_LINE];
     const text = bytes(lines.join(''));

@@ -87,6 +87,14 @@ describe('a made source', () => {
     expect(warnings).toEqual(['the model is odd.']);
   });
 
+  it('tells each maker the type of all matrices', async () => {
+    const source = await MadeSource.open({ ...making(new BytesSource(model)), quantType: 'q4_0' });
+    source.rest();
+    await bytesOf(source, segments[0]!.offset, SEGMENT);
+    await MadeSource.open(making(new BytesSource(model)));
+    expect(makers.types).toEqual(['q4_0', 'q4_0', 'q4_0', '', '']);
+  });
+
   it('requests the runs of a segment together, and forgets them', async () => {
     const server = new FakeServer(model);
     const source = await MadeSource.open(making(await open(server)));

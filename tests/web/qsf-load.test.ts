@@ -80,6 +80,7 @@ describe('load()', () => {
       background: true,
       cache: false,
       lazy: true,
+      quantType: 'Q4_0',
     };
     await QSF.load(URL_, { ...given, threads: 2, variant: 'simd', sha256: 'AB'.repeat(32) } as LoadOptions);
     expect(backend.loads[0]).toMatchObject({
@@ -92,6 +93,7 @@ describe('load()', () => {
         threads: 2,
         variant: 'simd',
         sha256: 'ab'.repeat(32),
+        quantType: 'q4_0',
       },
     });
   });
@@ -149,6 +151,7 @@ describe('load()', () => {
     [{ sha256: 5 }, 'sha256 is 5; it must be 64 hexadecimal digits'],
     [{ sha256: 'g'.repeat(64) }, 'it must be 64 hexadecimal digits'],
     [{ sha256: `${'a'.repeat(64)} ` }, 'it must be 64 hexadecimal digits'],
+    [{ quantType: 4 }, 'quantType is 4; it must be a text'],
     [{ cache: 'no' }, 'cache is "no"; it must be true or false'],
     [{ onProgress: 3 }, 'onProgress is 3; it must be a function'],
     [{ signal: {} }, 'signal is an object; it must be an AbortSignal'],

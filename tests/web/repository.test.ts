@@ -32,9 +32,9 @@ const answer = (reply: () => Response | Promise<Response>) =>
 const list = (files: Record<string, number>) => () =>
   Response.json({ sha: 'x', siblings: Object.entries(files).map(([rfilename, size]) => ({ rfilename, size })) });
 
-const choose = (source: string, memory = 64 * MiB) => {
+const choose = (source: string, memory = 64 * MiB, quantType?: string) => {
   const network = { retries: 1, retryDelay: 1 };
-  const request = { source, memory, cache: true, network } as unknown as LoadRequest;
+  const request = { source, memory, cache: true, network, quantType } as unknown as LoadRequest;
   return chosenRequest(request, (warning) => warnings.push(warning));
 };
 
@@ -110,13 +110,14 @@ describe('the model of a repository', () => {
     answer(() => Promise.reject(new TypeError('Failed to fetch')));
     await expect(choose('hf:owner/name')).rejects.toMatchObject({ code: 'network_error' });
     expect(asked.length).toBeGreaterThan(1);
-    for (const [name, size, whole] of [
-      ['a%20b.gguf', 400, true],
-      ['half.gguf', 500, false],
+    for (const [name, size, whole, quantType] of [
+      ['a%20b.gguf', 400, true, undefined],
+      ['half.gguf', 500, false, undefined],
+      ['rounded.gguf', 600, true, 'q4_0'],
     ] as const) {
       const url = FOLDER + name;
-      const kept = (await openCache(url))!;
-      kept.reset({ url, validator: '"1"', size });
+      const kept = (await openCache(url, undefined, undefined, quantType))!;
+      kept.reset({ url, validator: '"1"', size, ...(quantType && { quantType }) });
       kept.write(0, new Uint8Array(size));
       kept.mark(0, size / 2);
       if (whole) kept.mark(0, size);
@@ -126,5 +127,7 @@ describe('the model of a repository', () => {
     asked = [];
     expect((await choose('hf:owner/name')).source).toBe(`${FOLDER}a%20b.gguf`);
     expect(asked.filter((url) => url === LIST)).toHaveLength(1);
+    expect((await choose('hf:owner/name', 64 * MiB, 'q4_0')).source).toBe(`${FOLDER}rounded.gguf`);
+    await expect(choose('hf:owner/name', 64 * MiB, 'q8_0')).rejects.toMatchObject({ code: 'network_error' });
   });
 });

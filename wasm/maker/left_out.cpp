@@ -1,6 +1,6 @@
 // Parts of the converter that the maker does not have. This file is linked before the libraries that have the same
-// functions, and saves a fifth of the module. Functions that trap are never called, because a made file has the model's
-// own types or 8bit, and nothing was measured.
+// functions, and saves a fifth of the module. Functions that trap are never called, because nothing was measured, and
+// types whose rounding needs a search are refused.
 #include "converter/readers/checkpoints/checkpoint.h"
 #include "converter/readers/checkpoints/llama2c.h"
 #include "converter/readers/hugging_face/pytorch.h"

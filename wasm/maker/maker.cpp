@@ -12,7 +12,9 @@
 
 #include "converter/made/made_file.h"
 #include "converter/readers/inputs.h"
+#include "converter/types/written_type.h"
 #include "qsf/base/try.h"
+#include "qsf/formats/format.h"
 #include "wasm/convert.h"
 
 namespace qsf::wasm {
@@ -54,18 +56,37 @@ class Files {
 /// Returns a span's numbers as an array.
 val array_of(std::span<const double> numbers) { return val::array(numbers.begin(), numbers.end()); }
 
+/// Whether weights are rounded to a format by a search, which the maker does not have: see left_out.cpp.
+constexpr bool needs_search(const Format& format) {
+  return format.rounding == Rounding::elsewhere || format.rounding == Rounding::least_path;
+}
+
+/// Returns the options of a conversion to a type, by its name in any case; empty: the model's own types.
+Result<convert::Options> options_of(const std::string& type) {
+  convert::Options out;
+  if (type.empty()) return out;
+  out.matrices = convert::written_id(type);
+  if (out.matrices && !needs_search(convert::format_of(*out.matrices))) return out;
+  std::string known;
+  for (const Format& format : kFormats) {
+    if (!needs_search(format)) known.append(known.empty() ? "" : ", ").append(format.name);
+  }
+  return make_error(ErrorCode::bad_argument, "quantType is \"{:.60}\"; it must be one of {}", type, known);
+}
+
 class Maker {
  public:
-  explicit Maker(val files) : files_(std::move(files)) {}
+  Maker(val files, std::string type) : files_(std::move(files)), type_(std::move(type)) {}
 
   /// Plans the file that is made of the file `name`, or of a folder if `name` is empty.
   Status plan(const std::string& name) {
+    QSF_LET(options, options_of(type_));
     // Without the tokenizer first, because a missing file is found sooner.
     QSF_LET(sizes, open(name, false));
     sizes = {};
     QSF_LET(model, open(name, true));
     kind_ = model.kind;
-    QSF_LET(file, MadeFile::plan(std::move(model), {}));
+    QSF_LET(file, MadeFile::plan(std::move(model), options));
     file_ = std::move(file);
     front_ = file_->take_front();
     return {};
@@ -73,10 +94,11 @@ class Maker {
 
   /// Does the same with the front and the size of an earlier plan.
   Status restore(const std::string& name, const std::string& front, double size, const std::string& checked) {
+    QSF_LET(options, options_of(type_));
     QSF_LET(model, open(name, false));
     kind_ = model.kind;
     const std::span<const std::uint8_t> known(reinterpret_cast<const std::uint8_t*>(checked.data()), checked.size());
-    QSF_LET(file, MadeFile::restore(std::move(model), {},
+    QSF_LET(file, MadeFile::restore(std::move(model), options,
                                     {std::as_bytes(std::span(front)), known, static_cast<std::uint64_t>(size)}));
     file_ = std::move(file);
     return {};
@@ -171,6 +193,7 @@ class Maker {
   }
 
   Files files_;
+  std::string type_;  // of all matrices; empty: their own
   std::unique_ptr<MadeFile> file_;
   std::string kind_;
   std::vector<std::byte> front_, raw_;
@@ -198,7 +221,10 @@ EMSCRIPTEN_BINDINGS(qsf_maker) {
   emscripten::value_object<qsf::Error> failure("Failure");
 #define QSF_FAILURE_FIELD(type, name, js, meaning) field<&qsf::Error::name>(failure, #js);
 #include "qsf/base/boundary.def"
-  emscripten::function("begin", +[](emscripten::val files) { maker = std::make_unique<Maker>(std::move(files)); });
+  emscripten::function(
+      "begin", +[](emscripten::val files, std::string type) {
+        maker = std::make_unique<Maker>(std::move(files), std::move(type));
+      });
   emscripten::function("plan", &Call<&Maker::plan>::call);
   emscripten::function("restore", &Call<&Maker::restore>::call);
   emscripten::function("kind", +[] { return maker->kind(); });

@@ -1,8 +1,12 @@
 // The types of models in the browser's cache.
 
+import type { QuantType } from './boundary.gen.js';
+
 export interface CacheEntry {
   /** The address with `***` in place of user, password and query values. */
   url: string;
+  /** The `quantType` that the model was opened with. Each is a file of its own. Absent: none. */
+  quantType?: QuantType;
   /** Bytes that are present and verified, of `total`; 0 of 0 for a model that is not in the cache. */
   bytes: number;
   total: number;

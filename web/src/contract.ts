@@ -59,6 +59,8 @@ export interface LoadRequest {
   kv: KvType | undefined;
   /** In lower case. */
   sha256?: string | undefined;
+  /** In lower case. */
+  quantType?: string | undefined;
   cache: boolean;
   cacheLimit: number | undefined;
   background: boolean;

@@ -12,12 +12,13 @@ import type {
   OpenOptions,
   Pooling,
   PromptOptions,
+  QuantType,
   Region,
   SamplerKind,
   SamplerOptions,
 } from './boundary.gen.js';
 
-export type { End, KvType, Pooling, Region, SamplerKind };
+export type { End, KvType, Pooling, QuantType, Region, SamplerKind };
 
 /** Options of which each may be omitted. Undefined means omitted. */
 export type Given<T> = { [K in keyof T]?: T[K] | undefined };
@@ -87,6 +88,11 @@ export interface LoadOptions
    * then answer differently without being noticed. bad_argument for a model of another kind than .qsf.
    */
   sha256?: string | undefined;
+  /**
+   * The type that all matrices are rounded to while they are read, as by `--quant-type` of the programs. Default: a GGUF
+   * file's own types, and 8bit for float weights. load() rejects with bad_argument for a .qsf file, which keeps its types.
+   */
+  quantType?: QuantType | undefined;
   /**
    * Keep the model in the browser's private file system. The streamed weights of a File or Blob are copied there until
    * close(). Default true.

@@ -6,6 +6,7 @@ import { absolute } from '../platform.js';
 import { hideSecrets } from '../secrets.js';
 import { parseJournal } from '../sources/journal.js';
 import { JOURNAL_FILE, cacheName, cacheRoot, lock, readWhole } from '../sources/opfs.js';
+import type { QuantType } from '../boundary.gen.js';
 import type { CacheEntry, CacheUsage, PruneOptions } from '../cache-types.js';
 
 /** Milliseconds that a model which was just closed may take to release its files. */
@@ -50,27 +51,25 @@ export const cache = {
   },
 
   /**
-   * Returns the state of the model at an address. The address may be one from list(), or name a repository of the Hub, of
-   * which the model that was opened last counts.
+   * Returns the state of the model at an address. The address may be one from list(), or name a repository of the Hub. Of
+   * several models, or of one with several types, the one that was opened last counts.
    */
   async state(url: string | URL): Promise<CacheEntry> {
     const address = addressOf(url);
     const root = await cacheRoot(false);
-    const [name] = root ? await namesOf(root, address) : [];
-    const folder = name === undefined ? undefined : await unlessGone(root!.getDirectoryHandle(name));
-    const entry = folder && (await readEntry(folder));
-    return entry ?? { url: hideSecrets(address), bytes: 0, total: 0, complete: false };
+    const [folder] = root ? await foldersOf(root, address) : [];
+    return folder?.entry ?? { url: hideSecrets(address), bytes: 0, total: 0, complete: false };
   },
 
   /**
-   * Removes the cached bytes of the model at an address, which may be one from list(), or of all models of a repository of
-   * the Hub. Rejects with bad_state while one is open here or in another tab, and with io_error if the browser does not
+   * Removes the cached bytes of the model at an address, which may be one from list(), with every type, or of all models of
+   * a repository of the Hub. Rejects with bad_state while one is open here or in another tab, and with io_error if the browser does not
    * remove it.
    */
   async remove(url: string | URL): Promise<void> {
     const address = addressOf(url);
     const root = await cacheRoot(false);
-    if (root) for (const name of await namesOf(root, address)) await removeFolder(root, name, address);
+    if (root) for (const { name } of await foldersOf(root, address)) await removeFolder(root, name, address);
   },
 
   /** Removes every model that is not open. Returns the addresses of the others. */
@@ -97,11 +96,11 @@ const LIMITS = {
   maxAge: { type: 'real', fallback: Number.MAX_SAFE_INTEGER, least: 0, most: Number.MAX_SAFE_INTEGER },
 } as const;
 
-/** Removes the models that were opened longest ago until those not at `except` take at most `bytes`. */
-export async function makeRoom(bytes: number, except: string): Promise<void> {
+/** Removes the models that were opened longest ago until those other than `except`, of that type, take at most `bytes`. */
+export async function makeRoom(bytes: number, except: string, quantType?: string): Promise<void> {
   const root = await cacheRoot(false);
   if (!root) return;
-  const own = await cacheName(except);
+  const own = await cacheName(except, quantType);
   const others = (await models(root)).filter(({ name }) => name !== own);
   await removeOldest(root, others, bytes, -Infinity);
 }
@@ -154,38 +153,30 @@ async function models(root: FileSystemDirectoryHandle): Promise<Model[]> {
 }
 
 /**
- * Returns the names of an address's folders: the folder of the exact address, or those whose entry shows the address, or
- * an address in it if it is a repository's. The folder that was used last is the first.
+ * Returns an address's folders: those of the exact address, one for each type, or those whose entry shows the
+ * address, or an address in it if it is a repository's. The folder that was used last is the first.
  */
-async function namesOf(root: FileSystemDirectoryHandle, address: string): Promise<string[]> {
-  const own = await cacheName(address);
-  const isThere = await root.getDirectoryHandle(own).then(
-    () => true,
-    () => false,
-  );
-  if (isThere) return [own];
+async function foldersOf(root: FileSystemDirectoryHandle, address: string): Promise<Folder[]> {
+  const all = await folders(root);
+  const own = await Promise.all(all.map(({ entry }) => cacheName(address, entry?.quantType)));
+  const exact = all.filter(({ name }, i) => name === own[i]);
   const isRepository = /\/resolve\/[^/]+\/$/.test(address);
   const isOf = (url: string) => (isRepository ? url.startsWith(address) : url === address);
-  const found = (await folders(root)).filter(({ entry }) => entry && isOf(entry.url));
-  return found.sort((a, b) => (b.entry?.used ?? 0) - (a.entry?.used ?? 0)).map(({ name }) => name);
+  const found = exact.length > 0 ? exact : all.filter(({ entry }) => entry && isOf(entry.url));
+  return found.sort((a, b) => (b.entry?.used ?? 0) - (a.entry?.used ?? 0));
 }
-
-/** Resolves with undefined if the folder was removed in between, as by the worker of a file that is no model. */
-const unlessGone = (folder: Promise<FileSystemDirectoryHandle>): Promise<FileSystemDirectoryHandle | undefined> =>
-  folder.catch((error: unknown) => {
-    if (isGone(error)) return undefined;
-    throw error;
-  });
 
 const isGone = (error: unknown) => error instanceof DOMException && error.name === 'NotFoundError';
 
+/** Resolves with undefined if the folder has no model, or was removed in between. */
 async function readEntry(folder: FileSystemDirectoryHandle): Promise<CacheEntry | undefined> {
   const file = await readWhole(folder, JOURNAL_FILE);
   const journal = parseJournal(file.bytes);
   if (!journal) return undefined;
   const { identity, verified, complete } = journal;
-  const bytes = complete ? identity.size : verified.total;
-  return { url: identity.url, bytes, total: identity.size, complete, used: file.changed };
+  const { url, size: total, quantType } = identity;
+  const type = quantType !== undefined && { quantType: quantType as QuantType };
+  return { url, ...type, bytes: complete ? total : verified.total, total, complete, used: file.changed };
 }
 
 async function removeFolder(

@@ -68,7 +68,7 @@ const LOAD = {
     wasmUrl: true,
   },
   ...{ wasmBinary: true, cacheLimit: true, persist: true, shared: true, textBytes: true, sha256: true },
-  ...{ lazy: true, readRate: true, computeRate: true },
+  ...{ lazy: true, readRate: true, computeRate: true, quantType: true },
 } satisfies Names<LoadOptions>;
 const OF_GENERATION = {
   ...{
@@ -149,6 +149,7 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
     }),
     kv: checkName('kv', kvTypes, options.kv),
     sha256: digestOf(options.sha256),
+    quantType: checkKind('quantType', 'string', options.quantType)?.toLowerCase() || undefined,
     cache: (checkKind('cache', 'boolean', options.cache) ?? true) && keepsModels,
     cacheLimit: cacheLimit === undefined ? undefined : checkOption('cacheLimit', CACHE_LIMIT, cacheLimit),
     background: checkKind('background', 'boolean', options.background) ?? false,

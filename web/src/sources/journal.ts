@@ -12,6 +12,8 @@ export interface Identity {
   size: number;
   /** For a made file: the size of the file that it is made from, which is the one at the address. */
   of?: number;
+  /** The type that the matrices of a made file were rounded to, if one was asked for. */
+  quantType?: string;
 }
 
 export interface Journal {
@@ -29,8 +31,8 @@ const VERSION = 1;
 export const COMPLETE_LINE = 'complete\n';
 
 export function headLine(identity: Identity, seal?: string): string {
-  const { url, validator, size, of } = identity;
-  return `${JSON.stringify({ qsf: VERSION, url: hideSecrets(url), validator, size, of, seal })}\n`;
+  const { url, validator, size, of, quantType } = identity;
+  return `${JSON.stringify({ qsf: VERSION, url: hideSecrets(url), validator, size, of, quantType, seal })}\n`;
 }
 
 export function rangeLine(kind: 'have' | 'drop', offset: number, size: number): string {
@@ -59,16 +61,18 @@ export function parseJournal(bytes: Uint8Array): Journal | undefined {
 function parseHead(line: Uint8Array): Pick<Journal, 'identity' | 'seal'> | undefined {
   try {
     const head = JSON.parse(new TextDecoder().decode(line)) as Record<string, unknown>;
-    const { url, validator, size, of, seal } = head;
+    const { url, validator, size, of, quantType, seal } = head;
     const known =
       head['qsf'] === VERSION &&
       typeof url === 'string' &&
       (validator === null || typeof validator === 'string') &&
       isSize(size) &&
       (of === undefined || isSize(of)) &&
+      (quantType === undefined || typeof quantType === 'string') &&
       (seal === undefined || (typeof seal === 'string' && IS_SEAL.test(seal)));
     if (!known) return undefined;
-    return { identity: { url: hideSecrets(url), validator, size, ...(of !== undefined && { of }) }, seal };
+    const made = { ...(of !== undefined && { of }), ...(quantType !== undefined && { quantType }) };
+    return { identity: { url: hideSecrets(url), validator, size, ...made }, seal };
   } catch {
     return undefined;
   }

@@ -19,6 +19,8 @@ export interface Making {
   /** Opens the other files that the model names. */
   open: OpenFile;
   start: () => ReturnType<MakerStarter>;
+  /** The type of all matrices. Default: the model's own, or 8bit for floats. */
+  quantType?: string | undefined;
   warn: (sentence: string) => void;
   /** Whether the first weights are fetched while the front is read, because all weights will be needed. */
   early?: boolean;
@@ -69,8 +71,7 @@ export class MadeSource implements ByteSource {
     const { first, early } = this.#making;
     this.#files.early = first && early ? new Early(first.source) : undefined;
     try {
-      const maker = await this.#making.start();
-      maker.begin(this.#files);
+      const maker = await this.#started();
       await this.#files.complete(() => maker.plan(this.#name), held);
       this.#front = maker.front().slice();
       this.size = maker.size();
@@ -88,10 +89,15 @@ export class MadeSource implements ByteSource {
     }
   }
 
+  async #started(): Promise<Maker> {
+    const maker = await this.#making.start();
+    maker.begin(this.#files, this.#making.quantType ?? '');
+    return maker;
+  }
+
   /** Returns a maker that has not read the tokenizer. */
   async #restored(held: Forget[]): Promise<Maker> {
-    const maker = await this.#making.start();
-    maker.begin(this.#files);
+    const maker = await this.#started();
     const unchecked = new Uint8Array(this.#begins.length);
     await this.#files.complete(() => maker.restore(this.#name, this.#front, this.size, unchecked), held);
     return maker;

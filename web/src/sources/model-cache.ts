@@ -71,19 +71,20 @@ export interface ModelCache {
 type Warn = (sentence: string) => void;
 
 /**
- * Returns the cache of an address that is requested with some headers; undefined if the browser has no private file system
- * or no synchronous access to it.
+ * Returns the cache of an address that is requested with some headers, or of the file with matrices of a type that is made of
+ * it; undefined if the browser has no private file system or no synchronous access to it.
  */
 export async function openCache(
   url: string,
   headers?: HeadersInit,
   warn: Warn = () => {},
+  quantType?: string,
 ): Promise<ModelCache | undefined> {
   if (!keepsFiles()) return undefined;
   const root = await cacheRoot(true);
   if (!root) return undefined;
   try {
-    const name = await cacheName(url);
+    const name = await cacheName(url, quantType);
     const release = await lock(name, PATIENCE);
     if (!release) return await SharedCache.open(await root.getDirectoryHandle(name), name, headers);
     try {

@@ -147,8 +147,12 @@ export async function cacheRoot(create: boolean, name = ROOT): Promise<FileSyste
   }
 }
 
-/** Returns the folder name for an address: a digest, because addresses are longer than names may be. */
-export const cacheName = digestOf;
+/**
+ * Returns the folder name for an address, and for the type that its matrices are rounded to: a digest, because addresses are
+ * longer than names may be. An absolute address has no space.
+ */
+export const cacheName = (url: string, quantType?: string): Promise<string> =>
+  digestOf(quantType === undefined ? url : `${url} ${quantType}`);
 
 /**
  * Takes a name's lock and returns the function that releases it. Undefined if another holder keeps it for more than

@@ -45,8 +45,8 @@ export interface Maker {
 
 /** A module, which has one model. */
 export interface MakerModule extends Maker {
-  /** Sets the model's files. */
-  begin(files: MakerFiles): void;
+  /** Sets the model's files, and the type that all matrices are rounded to; empty: none. plan() refuses an unknown one. */
+  begin(files: MakerFiles, quantType: string): void;
 }
 
 /** Starts the module anew, with a memory of its own. */

@@ -93,7 +93,7 @@ export class Draft {
 }
 
 /** Returns the request of a model's draft. Headers and credentials are not for another server than the model's. */
-function draftRequest({ draft, sha256: _, ...request }: LoadRequest): LoadRequest {
+function draftRequest({ draft, sha256: _, quantType: _type, ...request }: LoadRequest): LoadRequest {
   const source = draft!;
   const { headers, credentials, ...rest } = request.network;
   const isOther = isRemote(source) && isRemote(request.source) && originOf(source) !== originOf(request.source);

@@ -42,7 +42,13 @@ export async function openSource(request: LoadRequest, start: MakerStarter, warn
   // The kept file has the other files' weights.
   const isNew = kept.cache.verified.total === 0;
   const made = await closing(kept.cache, make({ ...request, cache: false }, first, start, warn, isNew));
-  return new KeptMadeSource(made, kept.cache, kept.identity);
+  const { quantType } = request;
+  if (!(await hasRoom(request, kept.identity.url, made.size))) {
+    kept.cache.reset(kept.identity); // nothing is left of an earlier visit
+    await kept.cache.close();
+    return made;
+  }
+  return new KeptMadeSource(made, kept.cache, { ...kept.identity, ...(quantType !== undefined && { quantType }) });
 }
 
 /** Opens a model of another kind. Its errors name the address. */
@@ -58,6 +64,7 @@ async function make(
       first: source && { name: nameOf(request.source), source },
       open: (name) => openOther(request, name, warn),
       start: () => start(request.wasm),
+      quantType: request.quantType,
       warn,
       early: isNew && !request.lazy,
     });
@@ -107,8 +114,8 @@ const openBlob = ({ cache, cacheLimit = Infinity }: LoadRequest, blob: Blob, war
   cache && keepsFiles() ? new CopiedBlob(blob, cacheLimit, warn) : new BlobSource(blob);
 
 async function openHttp(request: LoadRequest, url: string, warn: Warn, refusesPages: boolean): Promise<HttpSource> {
-  const { cache, cacheLimit, network } = request;
-  let kept = cache ? await openCache(url, network.headers, warn) : undefined;
+  const { cache, network, quantType } = request;
+  let kept = cache ? await openCache(url, network.headers, warn, quantType) : undefined;
   // Another tab makes the file, and has not finished.
   if (kept && !kept.owned && kept.identity?.of !== undefined && !kept.complete) {
     await kept.close();
@@ -122,19 +129,27 @@ async function openHttp(request: LoadRequest, url: string, warn: Warn, refusesPa
     await kept?.close();
     throw error;
   }
-  if (!kept?.owned || cacheLimit === undefined) return http;
-  if (http.size <= cacheLimit) {
-    await makeRoom(cacheLimit - http.size, url);
-    return http;
-  }
+  if (!kept?.owned || (await hasRoom(request, url, http.size))) return http;
   await http.forget();
   return HttpSource.open(url, undefined, access, warn);
 }
 
-/** Whether a file must be made. Throws bad_argument if it must be, or was, and `sha256` is given. */
+/** Whether a model of so many bytes may be kept. Removes other models for it. */
+async function hasRoom({ cacheLimit, quantType }: LoadRequest, url: string, size: number): Promise<boolean> {
+  if (cacheLimit === undefined) return true;
+  if (size <= cacheLimit) await makeRoom(cacheLimit - size, url, quantType);
+  return size <= cacheLimit;
+}
+
+/**
+ * Whether a file must be made. Throws bad_argument if it must be, or was, and `sha256` is given; or if it need not be, and a
+ * type is asked for.
+ */
 async function isOtherKind(source: ByteSource, request: LoadRequest): Promise<boolean> {
   const isOther = isOfOtherKind(await firstBytes(source));
   if (isOther || (source instanceof HttpSource && source.isMade)) checkNoDigest(request);
+  else if (request.quantType !== undefined)
+    throw new QSFError('bad_argument', 'quantType is for GGUF files and directories; a .qsf file keeps its types');
   return isOther;
 }
 
@@ -163,8 +178,12 @@ function nameOf(source: Where): string {
   }
 }
 
-/** Opens another file of a model by its name. Resolves with undefined if there is none. */
-async function openOther(request: LoadRequest, name: string, warn: Warn): Promise<ByteSource | undefined> {
+/** Opens another file of a model by its name, as it is. Resolves with undefined if there is none. */
+async function openOther(
+  { quantType: _, ...request }: LoadRequest,
+  name: string,
+  warn: Warn,
+): Promise<ByteSource | undefined> {
   const { source } = request;
   if (isList(source)) {
     const found = source.find((other) => other.name === name);

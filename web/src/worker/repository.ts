@@ -1,6 +1,7 @@
 // The model of a repository of the Hugging Face Hub that names no file: the rule of native/made/hub_files.def, as
 // qsf-run applies it.
 import { MiB } from '../constants.js';
+import type { CacheEntry } from '../cache-types.js';
 import type { LoadRequest } from '../contract.js';
 import { QSFError } from '../errors.js';
 import { hubEndings, hubOthers, hubPart, hubShare } from '../hub.gen.js';
@@ -94,7 +95,7 @@ function modelsOf(files: readonly HubFile[]): HubFile[] {
 
 /** Returns the files of a repository; without a network, those that this browser keeps. */
 async function filesOf(model: HubName, request: LoadRequest, warn: Warn): Promise<HubFile[]> {
-  const kept = request.cache ? await keptOf(model) : [];
+  const kept = request.cache ? await keptOf(model, request.quantType) : [];
   const { network } = request;
   const http = new HttpFile(hubListing(model), {
     ...network,
@@ -114,10 +115,11 @@ async function filesOf(model: HubName, request: LoadRequest, warn: Warn): Promis
   }
 }
 
-/** Returns the kept files of a repository. */
-async function keptOf(model: HubName): Promise<HubFile[]> {
+/** Returns the kept files of a repository that were made with a type, or without any. */
+async function keptOf(model: HubName, type: string | undefined): Promise<HubFile[]> {
   const folder = hubAddress({ ...model, file: '' });
-  const entries = (await keptModels()).filter(({ url, complete }) => complete && url.startsWith(folder));
+  const isKept = ({ url, complete, quantType }: CacheEntry) => complete && quantType === type && url.startsWith(folder);
+  const entries = (await keptModels()).filter(isKept);
   return entries.map(({ url, total }) => ({ name: decodeURIComponent(url.slice(folder.length)), size: total }));
 }
 
