@@ -67,7 +67,7 @@ describe.each(Object.entries(TEXTS))('%s', (_, text) => {
     vi.stubGlobal('Text', Map); // no element here is one
     vi.stubGlobal('requestAnimationFrame', (frame: () => void) => frames.push(frame));
     const view = new GrowingText(element() as unknown as HTMLElement);
-    const piece = 2048;
+    const piece = MOST;
     for (let at = 0; at < text.length; at += piece) {
       view.add(text.slice(at, at + piece), () => {});
       frames.pop()?.();
