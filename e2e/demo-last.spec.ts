@@ -22,7 +22,7 @@ async function watch(page: Page): Promise<() => Promise<string[]>> {
         value: number;
         sources: { node?: Element | null }[];
       })[])
-        moves.push(`${entry.value}: ${entry.sources.map(({ node }) => node?.id ?? node?.nodeName).join(' ')}`);
+        moves.push(`${entry.value}: ${entry.sources.map(({ node }) => node?.id || node?.textContent).join(' ')}`);
     }).observe({ type: 'layout-shift', buffered: true });
   });
   return () =>
