@@ -61,15 +61,15 @@ test('formulas are shown as such, for readers of screens too, by a script that o
   expect(complaints).toEqual([]);
 });
 
-test('a text of 200,000 lines is in parts, and its end is shown first', async ({ page }) => {
-  const lines = Array.from({ length: 200_000 }, (_, i) => `line ${i}`).join('\n');
+test('a text of 40,000 lines is in parts, and its end is shown first', async ({ page }) => {
+  const lines = Array.from({ length: 40_000 }, (_, i) => `line ${i}`).join('\n');
   const { math } = await openAnswer(page, lines);
-  await expect(answer(page)).toContainText('line 199999', patience);
+  await expect(answer(page)).toContainText('line 39999', patience);
   await expect(answer(page)).toContainText('line 0\n', { ...patience, useInnerText: false });
   const sizes = await answer(page)
     .locator('.long')
     .evaluateAll((parts) => parts.map((part) => part.textContent.length));
-  expect(sizes.length).toBeGreaterThan(100);
+  expect(sizes.length).toBeGreaterThan(40);
   expect(Math.max(...sizes)).toBeLessThanOrEqual(8192);
   expect(math()).toEqual([]);
 });
