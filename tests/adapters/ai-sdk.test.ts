@@ -147,6 +147,8 @@ describe('generateText()', () => {
     expect(await held(named)).toEqual({ ...free, calls: true, required: true, only: 'g' });
     expect(fake.values().tools).toMatchObject([{ function: { name: 'f' } }, { function: { name: 'g' } }]);
     expect(await held({ providerOptions: { qsf: { reasoningBudget: 7 } } })).toEqual({ ...free, thought: 7 });
+    await held({ providerOptions: { qsf: { parallelToolCalls: false } } });
+    expect(fake.backend.starts.at(-1)).toMatchObject({ oneCall: true });
     expect(await held({ toolChoice: { type: 'none' } })).toEqual(free);
     expect(fake.values()).not.toHaveProperty('tools');
   });

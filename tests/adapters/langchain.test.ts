@@ -78,6 +78,16 @@ describe('ChatOpenAI', () => {
     expect(whole?.tool_calls).toMatchObject([call]);
   });
 
+  it('calls one tool at a time if it is asked to', async () => {
+    const twice = [...ANSWER, ANSWER.at(-1)!];
+    fake.answers(twice);
+    expect((await chatOf(9).bindTools([weather]).invoke('Weather?')).tool_calls).toHaveLength(2);
+    fake.answers(twice);
+    const one = await chatOf(9).bindTools([weather], { parallel_tool_calls: false }).invoke('Weather?');
+    expect(one.tool_calls).toHaveLength(1);
+    expect(one.response_metadata).toMatchObject({ finish_reason: 'tool_calls' });
+  });
+
   it('gives values of a schema, which the engine holds the answer to', async () => {
     fake.says('{"age":5}');
     const asked = chat.withStructuredOutput(z.object({ age: z.number() }), { method: 'jsonSchema' });

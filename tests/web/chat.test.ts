@@ -174,7 +174,15 @@ describe('toolChoice and reasoningBudget', () => {
     expect(held({ tools, toolChoice: { name: 'f' } })).toMatchObject({ calls: { required: true, only: 'f' } });
   });
 
+  it('parallelToolCalls asks for one call', () => {
+    const asked = (options: ChatOptions) => chatRequest('x', options).oneCall;
+    expect(asked({ tools, parallelToolCalls: false })).toBe(true);
+    for (const options of [{}, { parallelToolCalls: true }, { parallelToolCalls: undefined }])
+      expect(chatRequest('x', { tools, ...options })).not.toHaveProperty('oneCall');
+  });
+
   it.each<[unknown, string]>([
+    [{ tools, parallelToolCalls: 0 }, 'parallelToolCalls is 0; it must be true or false'],
     [{ toolChoice: 'auto' }, 'toolChoice is given without tools'],
     [{ tools, toolChoice: 'f' }, 'toolChoice is "f"; it must be'],
     [{ tools, toolChoice: {} }, 'toolChoice is an object'],

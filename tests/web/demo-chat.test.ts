@@ -17,7 +17,8 @@ import {
   toMarkdown,
 } from '../../web/demo/src/chats.js';
 import { converse } from '../../web/demo/src/converse.js';
-import { htmlOf, partsOf } from '../../web/demo/src/markdown.js';
+import { htmlOf } from '../../web/demo/src/markdown.js';
+import { partsOf } from '../../web/demo/src/parts.js';
 import { inWords } from '../../web/demo/src/progress.js';
 import { inSlices } from '../../web/demo/src/slices.js';
 import { runTool } from '../../web/demo/src/tools.js';

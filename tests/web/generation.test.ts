@@ -3,7 +3,7 @@ import './fair-channel.js';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { promptOptions, samplerOptions } from '../../web/src/boundary.gen.js';
-import type { End } from '../../web/src/boundary.gen.js';
+import type { AnswerPiece, End } from '../../web/src/boundary.gen.js';
 import type { GenerateRequest } from '../../web/src/contract.js';
 import { checkOptions } from '../../web/src/page/options.js';
 import { Generation } from '../../web/src/worker/generation.js';
@@ -52,6 +52,27 @@ async function drain(generation: Generation): Promise<string[]> {
 }
 
 describe('a generation', () => {
+  it('that may have one call ends after it, with the tokens and the sequence up to there', async () => {
+    const call = (name: string): AnswerPiece[] => [
+      { kind: 'call', text: name },
+      { kind: 'arguments', text: '{}' },
+    ];
+    const parts: AnswerPiece[][] = [[{ kind: 'text', text: 'So' }], [...call('a'), ...call('b')], call('c')];
+    instance.script = { piece: (n) => `<${String(n)}>`, parts: (n) => parts[n] ?? [], end: { after: 9, why: 'eos' } };
+    const begun = begin({ prompt: { template: '', values: '{}', more: '' }, oneCall: true, maxTokens: 20 });
+    const seen: AnswerPiece[] = [];
+    for (;;) {
+      const { parts: some = [], result } = await begun.next();
+      seen.push(...some.flat());
+      if (!result) continue;
+      expect(result).toMatchObject({ end: 'stop', tokens: [100, 101] });
+      break;
+    }
+    expect(seen).toEqual([...parts[0]!, ...call('a')]);
+    expect(instance.calls.slice(-2)).toEqual(['stop 0', `rewind ${String(begun.stats().position)} 0`]);
+    expect(begun.stats()).toMatchObject({ running: false, end: 'stop' });
+  });
+
   it('reports the progress of its prompt if it is asked for, ten times a second at most', async () => {
     let now = 0;
     vi.spyOn(performance, 'now').mockImplementation(() => now);

@@ -25,7 +25,6 @@ describe('chat.completions.create()', () => {
   it.each<[object, string]>([
     [{ audio: { voice: 'a' } }, 'audio is an object, which this package does not have; it must be omitted'],
     [{ modalities: ['text', 'audio'] }, 'modalities is a list'],
-    [{ parallel_tool_calls: false }, 'parallel_tool_calls is false'],
     [{ tool_choice: 'always' }, 'tool_choice is "always"'],
     [{ tool_choice: { type: 'custom', custom: { name: 'f' } } }, 'tool_choice is an object'],
     [{ tools: [{ type: 'custom', custom: { name: 'f' } }] }, 'tools[0].type is "custom"'],

@@ -278,6 +278,12 @@ describe('chat.completions.create()', () => {
     expect(chat()).not.toHaveProperty('tools');
   });
 
+  it('asks for at most one call', async () => {
+    await create({ tools: [{ type: 'function', function: { name: 'f' } }], parallel_tool_calls: false });
+    expect(backend.starts.at(-1)).toMatchObject({ oneCall: true });
+    await expect(create({ parallel_tool_calls: 'no' as never })).rejects.toMatchObject({ code: 'bad_argument' });
+  });
+
   it('holds calls that are required, and all if a tool is strict', async () => {
     const free = { thought: 0xffffffff, calls: false, required: false, only: '' };
     const tool = { type: 'function', function: { name: 'f', parameters: {} } };

@@ -12,13 +12,29 @@ import { installation } from '../../scripts/lib/manifest.mjs';
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
+/** Returns a script as one text, for where no module can be: `defined` are its constants. */
+async function bundled(script: string, defined: Record<string, string> = {}): Promise<string> {
+  const bundle = await rolldown({
+    input: here(script),
+    platform: 'browser',
+    resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
+    transform: { define: defined },
+  });
+  const { output } = await bundle.generate({ format: 'iife', codeSplitting: false, minify: true });
+  await bundle.close();
+  return output[0].code.trim();
+}
+
+/** Runs while the page is read. A file of its own would delay what follows it in the page. */
+const early = await bundled('src/early.ts');
+
 /**
  * Sent as a header, which also applies to the worker, and written into the page for hosts that do not send headers. The
  * page may read models from the visitor's addresses, and sends nothing to them.
  */
 const policy = [
   "default-src 'none'",
-  "script-src 'self' 'wasm-unsafe-eval'",
+  `script-src 'self' 'wasm-unsafe-eval' 'sha256-${createHash('sha256').update(early).digest('base64')}'`,
   "worker-src 'self'",
   "connect-src 'self' https: http://localhost:*",
   "style-src 'self'",
@@ -55,6 +71,7 @@ const page: Plugin = {
   transformIndexHtml: (html) => ({
     html: html
       .replace(/<!-- (mark|picker|notice) -->/g, (_, name: string) => part(name))
+      .replace('<!-- early -->', () => `<script>${early}</script>`)
       .replaceAll('<!-- source -->', sourceLink())
       .replaceAll('<!-- installation -->', installation.join('\n').replaceAll('&', '&amp;')),
     tags: [
@@ -94,20 +111,11 @@ const offline: Plugin = {
         files.push(entry.name);
         digest.update(readFileSync(here(`public/${entry.name}`)));
       }
-      const worker = await rolldown({
-        input: here('src/sw.ts'),
-        platform: 'browser',
-        resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
-        transform: {
-          define: {
-            QSF_VERSION: JSON.stringify(digest.digest('hex').slice(0, 16)),
-            QSF_FILES: JSON.stringify(['./', ...files]),
-          },
-        },
+      const source = await bundled('src/sw.ts', {
+        QSF_VERSION: JSON.stringify(digest.digest('hex').slice(0, 16)),
+        QSF_FILES: JSON.stringify(['./', ...files]),
       });
-      const { output } = await worker.generate({ format: 'iife', codeSplitting: false, minify: true });
-      await worker.close();
-      this.emitFile({ type: 'asset', fileName: 'sw.js', source: output[0].code });
+      this.emitFile({ type: 'asset', fileName: 'sw.js', source });
     },
   },
 };

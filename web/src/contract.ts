@@ -102,6 +102,8 @@ export interface GenerateRequest extends SamplerOptions, PromptOptions {
   /** The grammar that the text follows. */
   grammar?: { kind: GrammarKind; text: string } | undefined;
   hold?: Hold | undefined;
+  /** Whether the answer ends after its first call. */
+  oneCall?: boolean;
   lists?: SamplingLists | undefined;
   stop: string[];
   /** Whether next() also gives the progress of the prompt. */

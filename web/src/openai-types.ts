@@ -102,7 +102,7 @@ export interface ChatCompletionCreateParams extends Nullable<
     /** The options `template` and `templateArgs` of chat(), by the names that other servers have for them. */
     chat_template: string;
     chat_template_kwargs: Record<string, unknown>;
-    /** Only true. */
+    /** With false an answer has at most one call, after which it ends. */
     parallel_tool_calls: boolean;
     /** The log-probabilities of the answer's tokens. The model must have been opened with `logprobs`. */
     logprobs: boolean;

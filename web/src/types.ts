@@ -226,6 +226,8 @@ export interface ChatOptions extends Omit<GenerateOptions, 'continue' | 'addBos'
    * that begins with a call, or the one tool to call. Takes up to 24 MiB of `textBytes`. Default: calls are free.
    */
   toolChoice?: 'auto' | 'required' | { name: string } | undefined;
+  /** With false an answer ends after its first call. Default true. */
+  parallelToolCalls?: boolean | undefined;
   /** Tokens after which a thought is ended; 0: at once; -1: never, which is the default. */
   reasoningBudget?: number | undefined;
 }

@@ -2,7 +2,7 @@
 
 import { smallButton } from './buttons.js';
 import { make } from './dom.js';
-import { GrowingText, showFromEnd } from './markdown.js';
+import { GrowingText, showFromEnd } from './shown-text.js';
 
 const speaker = (name: string) => make('span', { class: 'visually-hidden' }, `${name}:`);
 

@@ -43,10 +43,14 @@ export function titleOf(source: string | File, builtIn: string | undefined): str
   return suggestedSource(source)?.title ?? lastName(hideSecrets(source));
 }
 
+/** Closes the dialog and opens a model. The click, the dialog's end and the opening have a task each. */
 function choose(source: string | File): void {
-  picking.use(source, suggestedSource(source));
-  // A dialog that closes has a task for itself.
-  void nextTask().then(() => sheet.close());
+  const { use } = picking;
+  void nextTask().then(async () => {
+    sheet.close();
+    await nextTask();
+    use(source, suggestedSource(source));
+  });
 }
 
 /** Opens the dialog. Later tasks draw its lists. */
@@ -87,17 +91,20 @@ export function setUpPicker(): void {
 }
 
 /** Shows the suggested models. `here` are the sources of those that the browser keeps whole. */
-async function showSuggested(here: Set<string>): Promise<void> {
-  const shownFor = picking;
-  const rows = await sliced(suggestedRows(here));
-  if (picking === shownFor) suggested.replaceChildren(...rows);
-}
+const showSuggested = (here: Set<string>): Promise<void> => sliced(suggestedRows(here));
 
-/** Returns the rows of the suggested models, of which each step makes one. */
-function* suggestedRows(here: Set<string>): Generator<void, HTMLElement[]> {
+/** Puts the rows of the suggested models into the list, one in each step, until the dialog is open for something else. */
+function* suggestedRows(here: Set<string>): Generator<void, void> {
+  const shownFor = picking;
   const { kind, builtIn, about, current } = picking;
   const isOpen = (source: string) => hubName(String(current())) === source;
-  const rows = builtIn === undefined ? [] : [storiesRow(builtIn, about, current() === builtIn)];
+  let place = 0;
+  const put = (made: HTMLElement) => {
+    const there = suggested.children[place++];
+    if (!there) suggested.append(made);
+    else if (!there.isEqualNode(made)) there.replaceWith(made);
+  };
+  if (builtIn !== undefined) put(storiesRow(builtIn, about, current() === builtIn));
   for (const model of QSF.models.filter(({ use }) => use === kind)) {
     const speed = expectedSpeed(model.weightBytes);
     const facts = [
@@ -108,10 +115,10 @@ function* suggestedRows(here: Set<string>): Generator<void, HTMLElement[]> {
       model.licence,
     ];
     const open = openButton(model.title, isOpen(model.source), () => choose(model.source));
-    rows.push(row(model.title, model.about, facts, open));
+    put(row(model.title, model.about, facts, open));
     yield;
+    if (picking !== shownFor) return;
   }
-  return rows;
 }
 
 const storiesRow = (source: string, about: string, isOpen: boolean) =>

@@ -8,7 +8,7 @@ import type { ChatOptions } from '../types.js';
 export const BUDGET = { type: 'i32', fallback: -1, least: -1, most: 0x7fffffff } as const;
 
 /** The names of the options, for checks of objects from callers. */
-export const HOLDING = { toolChoice: true, reasoningBudget: true } as const;
+export const HOLDING = { toolChoice: true, parallelToolCalls: true, reasoningBudget: true } as const;
 
 /** Returns the holds of an answer, or undefined if it has none. Throws bad_argument. */
 export function holdOf({ toolChoice, reasoningBudget, tools, responseFormat }: ChatOptions): Hold | undefined {

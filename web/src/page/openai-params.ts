@@ -27,7 +27,6 @@ const REFUSED: Readonly<Record<string, readonly unknown[]>> = {
   best_of: [1],
   echo: [false],
   suffix: [],
-  parallel_tool_calls: [true],
   functions: [],
   function_call: [],
   audio: [],
@@ -51,6 +50,7 @@ const OF_CHAT = [
   'messages',
   'tools',
   'tool_choice',
+  'parallel_tool_calls',
   'response_format',
   'reasoning_effort',
   'max_completion_tokens',
@@ -192,11 +192,13 @@ export function chatOptions(params: Params): ChatOptions {
   const hasFormat = format !== undefined && !isText;
   const toolChoice = toolChoiceOf(choice, tools, hasFormat);
   const budget = params.reasoning_budget as number | undefined;
+  const parallel = checkKind('parallel_tool_calls', 'boolean', params.parallel_tool_calls as boolean | undefined);
   return {
     ...generateOptions(params),
     ...chatLogprobsOf(params),
     ...(hasTools && { tools: tools as readonly object[] }),
     ...(toolChoice !== undefined && { toolChoice }),
+    ...(parallel === false && { parallelToolCalls: false }),
     ...(hasFormat && { responseFormat: format as ResponseFormat }),
     ...(budget !== undefined && { reasoningBudget: checkOption('reasoning_budget', BUDGET, budget) }),
     ...{ template: params.chat_template as string | undefined },

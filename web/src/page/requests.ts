@@ -215,13 +215,14 @@ export function checkChatOptions(what: string, options: ChatOptions): void {
 
 export function chatRequest(given: string | readonly ChatMessage[], options: ChatOptions): GenerateRequest {
   checkChatOptions('chat()', options);
-  const { template, templateArgs, tools, toolChoice, reasoningBudget, ...rest } = options;
+  const { template, templateArgs, tools, toolChoice, parallelToolCalls, reasoningBudget, ...rest } = options;
   const messages = messagesOf(given);
   if (endsWithAnswer(messages))
     throw new QSFError('bad_argument', 'the conversation ends with an answer, so there is nothing to answer');
   const prompt = chatTexts(messages, { template, templateArgs, tools });
   const hold = holdOf({ toolChoice, reasoningBudget, tools, responseFormat: rest.responseFormat });
-  return { ...generateRequest('', rest), prompt, ...(hold && { hold }) };
+  const oneCall = checkKind('parallelToolCalls', 'boolean', parallelToolCalls) === false;
+  return { ...generateRequest('', rest), prompt, ...(hold && { hold }), ...(oneCall && { oneCall }) };
 }
 
 export function renderRequest(messages: string | readonly ChatMessage[], options: TemplateOptions): ChatRequest {

@@ -134,12 +134,20 @@ export class Generation implements Work {
     if (step === 'token') this.#count(session.token());
     const text = session.piece();
     const parts = this.#isAnswer ? session.parts() : [];
+    const call = this.#request.oneCall === true ? parts.findIndex(({ kind }) => kind === 'arguments') : -1;
+    if (call >= 0) parts.length = call + 1;
     if (text || parts.length > 0) {
       this.#pieces.push({ text, tokens: this.#tokens.length, parts });
       this.#changed.notify();
     }
-    if (step !== 'done') return true;
     const { sequence } = this.#turn;
+    if (step !== 'done') {
+      if (call < 0) return true;
+      this.#passes.stop(sequence);
+      this.#cut(this.#pieces.length);
+      this.#finish('stop');
+      return false;
+    }
     const end = session.end(sequence);
     if (end === 'stop') this.#cut(this.#pieces.length);
     else this.#position = this.#promptEnd + session.sequenceStats(sequence).generatedTokens;
