@@ -16,8 +16,16 @@ namespace {
 
 // Bytes of a step that are staged: from files, and from servers, whose answers take as long as many bytes.
 constexpr std::uint64_t kStageOfFile = 256u << 10, kStageOfServer = 1u << 20;
+// A slice is copied to a core's cache and takes longer than it takes to wake a thread. Several threads share a segment.
+constexpr std::uint64_t kSlice = 64u << 10, kSlicesOfSegment = 8;
 constexpr std::uint32_t kThreads = 4;  // that make segments at a time
 constexpr milliseconds kTurn{5};       // longest wait for one thing while others may happen
+
+std::uint64_t slice_of(const FilePlan& plan) {
+  std::uint64_t largest = 0;
+  for (const SegmentEntry& s : plan.segments()) largest = std::max<std::uint64_t>(largest, s.raw_size);
+  return std::min(kSlice, largest / kSlicesOfSegment);
+}
 
 Error cancelled() { return make_error(ErrorCode::cancelled, "reading was cancelled"); }
 
@@ -29,7 +37,8 @@ Made::Made(std::shared_ptr<MadeModel> model, std::vector<Source> inners, bool he
       plan_(file_.plan()),
       inners_(std::move(inners)),
       stage_(inners_[0].kind().url ? kStageOfServer : kStageOfFile),
-      helped_(helped && inners_[0].kind().copy != nullptr) {
+      helped_(helped && inners_[0].kind().copy != nullptr),
+      slice_(slice_of(plan_)) {
   for (std::size_t i = 0; i < jobs_.size(); ++i) free_.push(static_cast<std::uint8_t>(i));
   for (std::uint8_t i = 0; i < kStages; ++i) free_stages_.push(i);
   desks_.reserve(kSourceDepth);
@@ -51,7 +60,7 @@ void Made::reserve() {
   for (std::vector<std::byte>& stage : stages_) stage.resize(staged);
   for (std::uint32_t i = 0; i < kThreads; ++i) {
     Desk desk{plan_.make_room(), {}, {}};
-    if (helped_) desk.rows.reserve(file_.slice_bytes(kSlice));
+    if (helped_) desk.rows.reserve(file_.slice_bytes(slice_));
     desk.slice.runs.reserve(step.runs.capacity());
     desks_.push_back(std::move(desk));
   }
@@ -85,7 +94,7 @@ std::uint64_t Made::memory() const {
   constexpr std::uint64_t kCode = 512u << 10;  // of the converter's code and tables, which no other model touches
   const std::uint64_t staged = file_.least_staged() == 0 ? 0 : std::max(stage_, file_.least_staged());
   return model_->memory() + kCode + kStages * (1 + kCopies) * staged +
-         kThreads * (plan_.room_bytes() + (helped_ ? file_.slice_bytes(kSlice) : 0)) +
+         kThreads * (plan_.room_bytes() + (helped_ ? file_.slice_bytes(slice_) : 0)) +
          (file_.reads_anywhere() ? kWhole : 0) + jobs_.size() * jobs_[0].bytes() + sizeof(Made);
 }
 

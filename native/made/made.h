@@ -44,7 +44,6 @@ class Made {
   using Slots = Ring<std::uint8_t, kSourceDepth>;
 
   static constexpr std::uint32_t kStages = 2;  // steps that stage bytes at a time: one arrives, the other is converted
-  static constexpr std::uint64_t kSlice = 64u << 10;  // bytes that a thread copies and makes at a time
 
   std::uint32_t segment_at(const ReadRequest& request) const;
   std::size_t under_way() const;
@@ -76,7 +75,8 @@ class Made {
   std::vector<Source> inners_;
   const std::uint64_t stage_;  // bytes
   const bool helped_;
-  std::mutex mutex_;  // guards all members below
+  const std::uint64_t slice_;  // bytes that a thread copies and makes at a time
+  std::mutex mutex_;           // guards all members below
   std::condition_variable news_;
   std::array<MadeJob, kSourceDepth> jobs_;
   Slots free_, waiting_, sending_;  // waiting_: for memory to stage bytes; sending_: with runs to submit

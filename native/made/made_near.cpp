@@ -38,7 +38,7 @@ Helped Made::make_near(Completion& out) {
   }
   const std::uint8_t slot = near_.front();
   MadeJob& job = jobs_[slot];
-  (void)file_.next_slice(job.segment, kSlice, job.slice);
+  (void)file_.next_slice(job.segment, slice_, job.slice);
   ++job.making;
   if (job.slice.last) near_.pop();
   desk.slice = job.slice;

@@ -211,9 +211,9 @@ TEST(Run, StaysInsideItsBudget) {
       {stories("8bit"), 200, {}},
       {stories("f32"), 12, {"--threads", "8"}},
       {stories("f32"), 24, {"--source", "mmap"}},
-      {gguf, 4.4, {"--cache", "none"}},
-      {gguf, 4.4, {"--cache", cache}},
-      {gguf, 4.4, {"--cache", cache, "--source", "uring"}},
+      {gguf, 4.5, {"--cache", "none"}},
+      {gguf, 4.5, {"--cache", cache}},
+      {gguf, 4.5, {"--cache", cache, "--source", "uring"}},
       {source_dir() + "/models/stories", 4.25, {"--cache", "none"}},
       {source_dir() + "/models/stories", 12, {"--cache", cache, "--quant-type", "f32", "--threads", "8"}},
   };
