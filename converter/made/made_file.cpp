@@ -25,6 +25,11 @@ std::uint32_t rows_of_slice(const TensorEntry& t, std::uint64_t most) {
 /// Whether a step stages the rows' runs.
 bool is_staged(RowsFrom from) { return from == RowsFrom::runs || from == RowsFrom::reordered; }
 
+/// Whether rows are copied in slices. Others are computed, or read to their place.
+bool has_slices(const TensorEntry& t, RowsFrom from) {
+  return from == RowsFrom::reordered || (from == RowsFrom::stored && t.layout == Layout::tiles);
+}
+
 std::uint64_t bytes_of_runs(std::span<const InputRun> runs) {
   std::uint64_t sum = 0;
   for (const InputRun& run : runs) sum += run.size;
@@ -194,9 +199,11 @@ Status MadeFile::make(std::uint32_t segment, const Step& step, std::span<std::by
 
 std::uint64_t MadeFile::slice_bytes(std::uint64_t most) const {
   std::uint64_t out = 0;
+  std::vector<InputRun> runs;
   for (std::uint32_t i = 0; i < plan_.tensors().size(); ++i) {
     const TensorEntry& t = plan_.tensors()[i];
-    if (!rule_of(t.role).matrix || (t.layout != Layout::tiles && plan_.sources()[i].heads.dim == 0)) continue;
+    runs.clear();
+    if (!rule_of(t.role).matrix || !has_slices(t, runs_of(i, 0, std::min(kTileRows, t.rows), runs))) continue;
     const std::uint64_t others = 2 * std::uint64_t{plan_.sources()[i].heads.dim};  // rows of the first and last head
     out = std::max(out, std::min<std::uint64_t>(rows_of_slice(t, most) + others, t.rows) * row_bytes_of(t));
   }
@@ -219,7 +226,7 @@ bool MadeFile::next_slice(std::uint32_t segment, std::uint64_t most, Slice& slic
   slice.last = begin + slice.n == rows->begin + rows->n;
   slice.runs.clear();
   const RowsFrom from = runs_of(slice.tensor, begin, slice.n, slice.runs);
-  return from == RowsFrom::reordered || (from == RowsFrom::stored && t.layout == Layout::tiles);
+  return has_slices(t, from);
 }
 
 Status MadeFile::make(std::uint32_t segment, const Slice& slice, std::span<const std::byte> stored,
