@@ -47,6 +47,7 @@ class Made {
 
   std::uint32_t segment_at(const ReadRequest& request) const;
   std::size_t under_way() const;
+  bool has_news() const;
   void reserve();
   void begin_waiting();
   bool begin(std::uint8_t slot);

@@ -59,8 +59,9 @@ Helped Made::make_near(Completion& out) {
   if (out.status) out.status = seal(job);
   lock.lock();
   free(slot);
+  const bool news = has_news();
   lock.unlock();
-  news_.notify_one();
+  if (news) news_.notify_one();
   return Helped::last;
 }
 
