@@ -79,8 +79,8 @@ elseif(EMSCRIPTEN)
 endif()
 
 # As WebAssembly, these sources of a room compiled for speed run seldom, and those of a room compiled for size have loops.
-set(qsf_seldom run/draft run/embedding run/guesser run/model run/opening run/repeats run/sampler_options run/saved
-    run/saved_header run/sequence run/sequence_guesses run/session run/session_passes run/try_product)
+set(qsf_seldom run/draft run/dry run/embedding run/guesser run/mirostat run/model run/opening run/repeats run/sampler_options
+    run/saved run/saved_header run/sequence run/sequence_guesses run/session run/session_passes run/truncation run/try_product)
 set(qsf_loops model/choice model/rotation model/ops/pointwise)
 foreach(list qsf_seldom qsf_loops)
   list(TRANSFORM ${list} PREPEND ${CMAKE_SOURCE_DIR}/engine/)
@@ -89,6 +89,9 @@ endforeach()
 if(EMSCRIPTEN)
   set_source_files_properties(${qsf_seldom} PROPERTIES COMPILE_OPTIONS -Oz)
   set_source_files_properties(${qsf_loops} PROPERTIES COMPILE_OPTIONS -Os)
+  # Its vectors of 16 bytes would become scalars. Every module needs these instructions.
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/engine/formats/tiling.cpp PROPERTIES
+                              COMPILE_OPTIONS "-msimd128;-Oz" SKIP_PRECOMPILE_HEADERS ON)
 endif()
 
 # The precompiled headers, which most sources include, because parsing is half of compiling. Clang's build with ThreadSanitizer

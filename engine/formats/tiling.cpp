@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "formats/blocks.h"
 #include "formats/tile.h"
@@ -57,10 +58,9 @@ Words exchanged(Words words, std::uint32_t mask, std::uint32_t by) {
 
 /// Moves codes that follow each other in a word to their fields: code 4 k + j becomes field k of byte j. Each exchange
 /// swaps two bits of a code's index.
-template <std::uint32_t kWidth>
-Words to_fields(Words codes) {
-  if constexpr (kWidth == 4) return exchanged(exchanged(codes, 0x0000ff00, 8), 0x00f000f0, 4);
-  if constexpr (kWidth == 2) return exchanged(exchanged(codes, 0x0000f0f0, 12), 0x00cc00cc, 6);
+Words to_fields(Words codes, std::uint32_t width) {
+  if (width == 4) return exchanged(exchanged(codes, 0x0000ff00, 8), 0x00f000f0, 4);
+  if (width == 2) return exchanged(exchanged(codes, 0x0000f0f0, 12), 0x00cc00cc, 6);
   codes = exchanged(exchanged(codes, 0x0000cccc, 14), 0x00aa00aa, 7);
   return exchanged(exchanged(codes, 0x0c0c0c0c, 2), 0x22222222, 1);
 }
@@ -74,51 +74,45 @@ struct Strip {
 };
 
 /// Tiles a plane in which codes that follow each other share bytes.
-template <std::uint32_t kWidth>
-void tile_neighbours(const Strip& s, std::uint32_t plane_at, std::byte* to) {
-  const std::uint32_t n = s.f.block * kWidth / 8 / kWord;
-  for (std::size_t b = 0, at = plane_at; b < s.n_blocks; ++b, at += s.f.block_bytes, to += tile_bytes(s.f)) {
-    for (std::uint32_t row = 0; row < kTileRows; row += kFour) {
-      const std::byte* const* const rows = s.rows.data() + row;
-      std::byte* const place = to + row * kTileGroup;
-      std::uint32_t w = 0;
-      for (; w + kFour <= n; w += kFour) {
-        const Four words = words_of(rows, at + w * kWord);
-        for (std::uint32_t i = 0; i < kFour; ++i) store(place + (w + i) * kTileLoad, to_fields<kWidth>(words[i]));
+void tile_neighbours(const Strip& s, const Plane& plane, std::byte* to) {
+  const std::uint32_t n = s.f.block * plane.width / 8 / kWord;
+  for (std::size_t b = 0, at = plane.at; b < s.n_blocks; ++b, at += s.f.block_bytes, to += tile_bytes(s.f)) {
+    for (std::uint32_t w = 0; w < n; ++w) {
+      for (std::uint32_t row = 0; row < kTileRows; row += kFour) {
+        const Words codes = word_of(s.rows.data() + row, at + w * kWord);
+        store(to + w * kTileLoad + row * kTileGroup, to_fields(codes, plane.width));
       }
-      for (; w < n; ++w) store(place + w * kTileLoad, to_fields<kWidth>(word_of(rows, at + w * kWord)));
     }
   }
 }
 
-/// Tiles a plane in which each of some neighbouring codes has a byte of its own.
-template <std::uint32_t kWidth>
-void tile_apart(const Strip& s, const Plane& plane, std::byte* to) {
-  constexpr std::uint32_t kFields = 8 / kWidth;  // and the words of a row that become words of a tile together
-  constexpr std::uint32_t kAtOnce = std::max(kFields, kFour), kMask = ((1u << kWidth) - 1) * kEach;
+/// Tiles a plane in which each of some neighbouring codes has a byte of its own. Its width is a number or a constant.
+template <class Width>
+void tile_apart(const Strip& s, const Plane& plane, Width width, std::byte* to) {
+  const std::uint32_t n_fields = 8 / width;  // and the words of a row that become words of a tile together
+  const std::uint32_t at_once = std::max(n_fields, kFour), mask = ((1u << width) - 1) * kEach;
   const Words flip = Words{} + (s.f.packing == Packing::int8 ? 0x80 * kEach : 0);
-  const std::uint32_t n = s.f.block * kWidth / 8 / kWord;
-  std::array<std::uint32_t, kMaxBlock / kWord> places{};  // of words in a tile: those of a field in kFields words
+  const std::uint32_t n = s.f.block * width / 8 / kWord;
+  std::array<std::uint32_t, kMaxBlock / kWord> places{};  // of words in a tile: those of a field in n_fields words
   for (std::uint32_t w = 0; w < n; ++w) {
-    const std::uint32_t field = w % kFields, turn = plane.falling ? kFields - 1 - field : field;
+    const std::uint32_t field = w % n_fields, turn = plane.falling ? n_fields - 1 - field : field;
     const std::uint32_t byte = (w - field) * kWord, in_run = byte % plane.run;
-    places[w] = ((byte - in_run) * kFields + turn * plane.run + in_run) / (kFields * kTileGroup) * kTileLoad;
+    places[w] = ((byte - in_run) * n_fields + turn * plane.run + in_run) / (n_fields * kTileGroup) * kTileLoad;
   }
   for (std::size_t b = 0, at = plane.at; b < s.n_blocks; ++b, at += s.f.block_bytes, to += tile_bytes(s.f)) {
-    for (std::uint32_t w = 0; w < n; w += kAtOnce) {
+    for (std::uint32_t w = 0; w < n; w += at_once) {
       for (std::uint32_t row = 0; row < kTileRows; row += kFour) {
-        std::array<Four, kAtOnce / kFour> all;
-        for (std::uint32_t i = 0; i < all.size(); ++i) {
+        std::array<Four, 2> all;  // as many words as a byte has bits
+        for (std::uint32_t i = 0; i < at_once / kFour; ++i) {
           all[i] = words_of(s.rows.data() + row, at + (w + i * kFour) * kWord);
         }
-        for (std::uint32_t out = 0; out < kAtOnce; ++out) {
-          const std::uint32_t field = out % kFields;
-          Words fields{};
-          for (std::uint32_t i = 0; i < kFields; ++i) {
+        for (std::uint32_t out = 0; out < at_once; ++out) {
+          const std::uint32_t field = out % n_fields;
+          Words fields = width == 8 ? flip : Words{};
+          for (std::uint32_t i = 0; i < n_fields; ++i) {
             const std::uint32_t from = out - field + i;
-            fields |= (all[from / kFour][from % kFour] >> (field * kWidth) & kMask) << (i * kWidth);
+            fields ^= (all[from / kFour][from % kFour] >> (field * width) & mask) << (i * width);
           }
-          if constexpr (kWidth == 8) fields ^= flip;
           store(to + places[w + out] + row * kTileGroup, fields);
         }
       }
@@ -126,9 +120,23 @@ void tile_apart(const Strip& s, const Plane& plane, std::byte* to) {
   }
 }
 
-template <std::uint32_t kWidth>
 void tile_plane(const Strip& s, const Plane& plane, std::byte* to) {
-  kWidth != 8 && plane.run < kTileGroup ? tile_neighbours<kWidth>(s, plane.at, to) : tile_apart<kWidth>(s, plane, to);
+  if (plane.width == 0) return;
+  if (plane.width != 8 && plane.run < kTileGroup) return tile_neighbours(s, plane, to);
+#if defined(__wasm__)
+  tile_apart(s, plane, std::uint32_t{plane.width}, to);  // a module is a KB smaller without a loop for each width
+#else
+  switch (plane.width) {
+    case 8:
+      return tile_apart(s, plane, std::integral_constant<std::uint32_t, 8>(), to);
+    case 4:
+      return tile_apart(s, plane, std::integral_constant<std::uint32_t, 4>(), to);
+    case 2:
+      return tile_apart(s, plane, std::integral_constant<std::uint32_t, 2>(), to);
+    default:
+      return tile_apart(s, plane, std::integral_constant<std::uint32_t, 1>(), to);
+  }
+#endif
 }
 
 /// Puts a zero bit before each of the low 16 bits.
@@ -150,32 +158,8 @@ void tile_signs_and_zeros(const Strip& s) {
       const Words positive = ~(sign | zero);
       for (std::uint32_t half = 0; half < 2; ++half) {
         const Words codes = spread(zero >> 16 * half & 0xffff) | spread(positive >> 16 * half & 0xffff) << 1;
-        store(to + (2 * word + half) * kTileLoad + row * kTileGroup, to_fields<2>(codes));
+        store(to + (2 * word + half) * kTileLoad + row * kTileGroup, to_fields(codes, 2));
       }
-    }
-  }
-}
-
-void tile_all_planes(const Strip& s) {
-  const auto planes = tile_planes(s.f.code_bits, s.f.block);
-  for (std::size_t i = 0; i < s.f.planes.size(); ++i) {
-    const Plane& plane = s.f.planes[i];
-    std::byte* const to = s.codes + planes[i].offset;
-    switch (plane.width) {
-      case 8:
-        tile_plane<8>(s, plane, to);
-        break;
-      case 4:
-        tile_plane<4>(s, plane, to);
-        break;
-      case 2:
-        tile_plane<2>(s, plane, to);
-        break;
-      case 1:
-        tile_plane<1>(s, plane, to);
-        break;
-      default:
-        break;
     }
   }
 }
@@ -290,7 +274,8 @@ void tile_rows(const Format& f, std::span<const std::byte* const> rows, std::uin
   } else if (f.packing == Packing::sign_and_zero) {
     tile_signs_and_zeros(made);
   } else {
-    tile_all_planes(made);
+    const auto planes = tile_planes(f.code_bits, f.block);
+    for (std::size_t i = 0; i < f.planes.size(); ++i) tile_plane(made, f.planes[i], made.codes + planes[i].offset);
   }
   for (std::size_t row = rows.size(); row < kTileRows; ++row) {
     for (std::size_t b = 0; b < n_blocks; ++b) {
