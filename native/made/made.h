@@ -65,7 +65,6 @@ class Made {
   ReadRequest request_of(const InputRun& run, std::byte* into) const;
   Helped make_near(Completion& out);
   Status make_slice(MadeJob& job, Desk& desk);
-  Status seal(const MadeJob& job);
 
   Desk take_desk();
   void give_desk(Desk desk);

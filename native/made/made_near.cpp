@@ -38,14 +38,17 @@ Helped Made::make_near(Completion& out) {
   }
   const std::uint8_t slot = near_.front();
   MadeJob& job = jobs_[slot];
-  (void)file_.next_slice(job.segment, slice_, job.slice);
   ++job.making;
+  Status status = with_kept_memory([&] {
+    (void)file_.next_slice(job.segment, slice_, job.slice);
+    desk.slice = job.slice;
+  });
   if (job.slice.last) near_.pop();
-  desk.slice = job.slice;
   lock.unlock();
-  Status status;
-  const Status memory = with_kept_memory([&] { status = make_slice(job, desk); });
-  if (!memory) status = memory;
+  if (status) {
+    const Status memory = with_kept_memory([&] { status = make_slice(job, desk); });
+    if (!memory) status = memory;
+  }
   give_desk(std::move(desk));
   lock.lock();
   if (!status && job.status) job.status = status;
@@ -56,7 +59,7 @@ Helped Made::make_near(Completion& out) {
   if (--job.making != 0 || !job.slice.last) return Helped::some;
   out = {job.request.ticket, job.status};
   lock.unlock();
-  if (out.status) out.status = seal(job);
+  if (out.status) out.status = file_.seal(job.segment, job.raw());
   lock.lock();
   free(slot);
   const bool news = has_news();
@@ -72,15 +75,10 @@ Status Made::make_slice(MadeJob& job, Desk& desk) {
   std::byte* into = desk.rows.data();
   for (const InputRun& run : desk.slice.runs) {
     QSF_TRY(inners_[model_->place_of(run.input).source].copy(request_of(run, into)));
+    QSF_TRY(model_->unchanged(run.input));
     into += run.size;
   }
   return file_.make(job.segment, desk.slice, desk.rows, job.raw());
-}
-
-/// Checks a segment that helpers have made, and the files that it is from.
-Status Made::seal(const MadeJob& job) {
-  for (const InputRun& run : job.slice.runs) QSF_TRY(model_->unchanged(run.input));
-  return file_.seal(job.segment, job.raw());
 }
 
 }  // namespace qsf
