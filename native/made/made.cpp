@@ -93,8 +93,9 @@ std::uint64_t Made::memory() const {
   constexpr std::uint64_t kWhole = 10u << 20;  // of rows that may come from anywhere: a window, and its inputs
   constexpr std::uint64_t kCode = 512u << 10;  // of the converter's code and tables, which no other model touches
   const std::uint64_t staged = file_.least_staged() == 0 ? 0 : std::max(stage_, file_.least_staged());
-  return model_->memory() + kCode + kStages * (1 + kCopies) * staged +
-         kThreads * (plan_.room_bytes() + (helped_ ? file_.slice_bytes(slice_) : 0)) +
+  // Counted without helpers too, so that a budget does for any number of threads.
+  const std::uint64_t slices = inners_[0].kind().copy == nullptr ? 0 : file_.slice_bytes(slice_);
+  return model_->memory() + kCode + kStages * (1 + kCopies) * staged + kThreads * (plan_.room_bytes() + slices) +
          (file_.reads_anywhere() ? kWhole : 0) + jobs_.size() * jobs_[0].bytes() + sizeof(Made);
 }
 

@@ -284,6 +284,7 @@ TEST(MadeModel, ABudgetThatIsTooSmallIsRefusedWithOneThatWorks) {
   HostOptions options;
   options.threads = 1;
   for (const std::uint64_t budget : {std::uint64_t{0}, kHostReserve + 4096, std::uint64_t{1'300'000}}) {
+    options.threads = options.threads % 2 + 1;
     options.budget = budget;
     Result<std::unique_ptr<Host>> host = open(kData + "gguf/llama.gguf", options, cancel);
     ASSERT_FALSE(host);

@@ -152,6 +152,7 @@ describe('load()', () => {
     [{ sha256: 'g'.repeat(64) }, 'it must be 64 hexadecimal digits'],
     [{ sha256: `${'a'.repeat(64)} ` }, 'it must be 64 hexadecimal digits'],
     [{ quantType: 4 }, 'quantType is 4; it must be a text'],
+    [{ quantType: '' }, 'quantType is empty; it must be a type'],
     [{ cache: 'no' }, 'cache is "no"; it must be true or false'],
     [{ onProgress: 3 }, 'onProgress is 3; it must be a function'],
     [{ signal: {} }, 'signal is an object; it must be an AbortSignal'],

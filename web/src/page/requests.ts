@@ -149,7 +149,7 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
     }),
     kv: checkName('kv', kvTypes, options.kv),
     sha256: digestOf(options.sha256),
-    quantType: checkKind('quantType', 'string', options.quantType)?.toLowerCase() || undefined,
+    quantType: typeOf(options.quantType),
     cache: (checkKind('cache', 'boolean', options.cache) ?? true) && keepsModels,
     cacheLimit: cacheLimit === undefined ? undefined : checkOption('cacheLimit', CACHE_LIMIT, cacheLimit),
     background: checkKind('background', 'boolean', options.background) ?? false,
@@ -161,6 +161,12 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
     ...(draft !== undefined && { draft: await sourceOf(draft, 'the draft model') }),
     wasm: wasmOf(options),
   };
+}
+
+/** Returns the name of a type in lower case. */
+function typeOf(quantType: string | undefined): string | undefined {
+  if (quantType === '') throw new QSFError('bad_argument', 'quantType is empty; it must be a type');
+  return checkKind('quantType', 'string', quantType)?.toLowerCase();
 }
 
 function digestOf(sha256: string | undefined): string | undefined {
