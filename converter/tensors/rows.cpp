@@ -143,6 +143,14 @@ struct RowConversion {
   /// Returns the first row's error.
   Status all(std::uint32_t begin, std::uint32_t n, const Workers& workers, std::span<std::byte> out) {
     const std::uint64_t size = row_bytes(to, cols);
+    if (copies && heads.dim != 0) {  // in another order
+      for (std::uint32_t i = 0; i < n; ++i) {
+        QSF_LET(row, source(from_row(begin + i)));
+        QSF_TRY(check_blocks(begin + i, row));
+        std::ranges::copy(row, out.begin() + static_cast<std::ptrdiff_t>(i * size));
+      }
+      return {};
+    }
     const auto most = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kReadBytes / from_size, 1, kMostRows));
     std::vector<std::byte>& read = room->read;
     std::vector<Status>& done = room->done;

@@ -213,7 +213,7 @@ TEST(Run, StaysInsideItsBudget) {
       {stories("f32"), 24, {"--source", "mmap"}},
       {gguf, 4.5, {"--cache", "none"}},
       {gguf, 4.5, {"--cache", cache}},
-      {gguf, 4.5, {"--cache", cache, "--source", "uring"}},
+      {gguf, 4.4, {"--cache", cache, "--source", "uring"}},
       {source_dir() + "/models/stories", 4.25, {"--cache", "none"}},
       {source_dir() + "/models/stories", 12, {"--cache", cache, "--quant-type", "f32", "--threads", "8"}},
   };
