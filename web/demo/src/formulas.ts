@@ -14,7 +14,7 @@ let loading: Promise<void> | undefined;
 const known = new Map<string, string | undefined>();
 const KNOWN = 300;
 
-/** What a text is rendered for. */
+/** The state of a text while it is rendered. */
 export interface Env {
   /** The text goes on, so that a formula at its end may have no closing mark yet. */
   grows?: boolean;

@@ -61,7 +61,7 @@ export function* partsIn(text: string, grows = false): Generator<string> {
         part = part.slice(cut);
         taken += cut;
       }
-      break; // what is left begins anew
+      break; // the rest begins anew
     }
     if (taken >= rest.length) return;
     rest = rest.slice(taken);
