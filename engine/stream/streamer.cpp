@@ -201,6 +201,7 @@ std::uint64_t Streamer::room(std::uint64_t bytes) const {
 const std::byte* Streamer::acquire(std::uint32_t segment, Use use) {
   SegmentState& entry = states_[segment];
   const State state = entry.state.load(std::memory_order_acquire);
+  waits_ = false;
   if (use == Use::in_order && !entry.pinned) {
     const bool again = entry.again && at_ != kNone && at_ > entry.position;
     at_ = again ? entry.position + again_after_ : entry.position;
@@ -217,7 +218,7 @@ const std::byte* Streamer::acquire(std::uint32_t segment, Use use) {
     else
       forget(entry);
   }
-  if (entry.state.load(std::memory_order_relaxed) == State::absent) request(segment, true);
+  waits_ = entry.state.load(std::memory_order_relaxed) == State::absent && !request(segment, true);
   return nullptr;
 }
 
@@ -329,6 +330,7 @@ bool Streamer::request(std::uint32_t segment, bool evict) {
 /// Requests selected segments, then the ring's next segments in order of use, in this pass and the next, up to the next
 /// selection, then absent pinned segments.
 void Streamer::look_ahead() {
+  if (waits_) return;  // what was evicted for the acquired segment would be read into its room again, and again evicted
   for (; next_wanted_ < n_wanted_; ++next_wanted_) {
     const SegmentState& entry = states_[wanted_[next_wanted_]];
     if (!entry.due || entry.state.load(std::memory_order_acquire) != State::absent) continue;

@@ -180,6 +180,7 @@ class Streamer {
   std::uint32_t attempt_ = 0;  // recover() calls so far
   std::atomic<std::uint32_t> in_flight_{0};
   bool failed_ = false;
+  bool waits_ = false;  // the segment acquired last has no room before more reads have ended
   Checks checks_;
   std::uint32_t in_block_ = 0;  // kBlock - 1 if ring buffers are whole blocks, for aligned files; else 0
   std::uint64_t bytes_requested_ = 0, chosen_bytes_requested_ = 0;

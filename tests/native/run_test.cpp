@@ -244,6 +244,23 @@ TEST(Run, StaysInsideItsBudget) {
   }
 }
 
+// With a ring that holds two of its widest segments, a pass reads what streams once, except a look-up's segments.
+TEST(Run, TightRingsReadEachSegmentOnceInAPass) {
+  const TempDir dir;
+  const Ran made =
+      run({program("qsf-convert"), source_dir() + "/models/stories", dir / "m.qsf", "--quant-type", "q4_0"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  for (const char* source : {"pread", "direct"}) {
+    const RunResult r = generate(dir / "m.qsf", {"--prompt", "Once upon a time", "--max-tokens", "40", "--ignore-eos",
+                                                 "--ram-budget", "2", "--ring", "2", "--source", source});
+    const Json& plan = r.receipt.at("plan");
+    const auto pass = plan.at("token_bytes").get<std::uint64_t>();
+    EXPECT_EQ(plan.at("chunk"), 8);
+    EXPECT_GT(r.receipt.at("bytes_read"), 40 * pass);  // the prompt, and 39 tokens
+    EXPECT_LT(r.receipt.at("bytes_read"), 44 * pass) << source;
+  }
+}
+
 /// What a mixture took of its experts; a model without any tells nothing of them.
 TEST(Run, TellsWhatWasFoundOfExperts) {
   const TempDir dir;

@@ -312,6 +312,7 @@ class Equals {
     small_ = qsf::test::small_file(o);
     file_ = *qsf::test::open_file(small_.bytes);
     for (const TensorEntry& t : file_.tensors) {
+      if (t.role == Role::ffn_gate) wide = t.first_segment;
       if (t.role != Role::attn_q && t.role != Role::attn_o) continue;
       EXPECT_EQ(t.n_segments, 1u);
       all.push_back(t.first_segment);
@@ -347,6 +348,7 @@ class Equals {
   bool is_there(std::size_t i) const { return streamer.residency(all[i]) != Streamer::Residency::absent; }
 
   std::vector<std::uint32_t> all;  // segments
+  std::uint32_t wide = 0;          // one that is wider than these, and not in turn
   std::vector<std::uint32_t> schedule;
   Streamer streamer;
 
@@ -376,6 +378,31 @@ TEST(Streamer, ALookUpTakesThePlaceOfWhatIsUsedLast) {
     EXPECT_EQ(equals.streamer.acquire(equals.all[kInTurn + 3], Streamer::Use::lookup), nullptr);
     EXPECT_TRUE(equals.is_there(held));
   }
+}
+
+/// A segment that needs the room of several takes it once all of them are read: meanwhile nothing else is asked for,
+/// which would take the room of the first ones again.
+TEST(Streamer, WhatWaitsForRoomIsReadNext) {
+  Equals equals(8, 2, false);
+  std::vector<ReadRequest> under_way;
+  while (const auto r = equals.streamer.next_request()) under_way.push_back(*r);
+  ASSERT_EQ(under_way.size(), 2u);
+  EXPECT_EQ(equals.streamer.acquire(equals.wide, Streamer::Use::lookup), nullptr);
+  ASSERT_FALSE(equals.streamer.next_request());
+  equals.answer(under_way[0]);
+  EXPECT_EQ(equals.streamer.acquire(equals.wide, Streamer::Use::lookup), nullptr);
+  EXPECT_FALSE(equals.is_there(0));
+  ASSERT_FALSE(equals.streamer.next_request());
+  equals.answer(under_way[1]);
+  EXPECT_EQ(equals.streamer.acquire(equals.wide, Streamer::Use::lookup), nullptr);
+  const auto asked = equals.streamer.next_request();
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(asked->ticket, equals.wide);
+  equals.answer(*asked);
+  EXPECT_NE(equals.streamer.acquire(equals.wide, Streamer::Use::lookup), nullptr);
+  equals.streamer.release(equals.wide);
+  equals.use(equals.all[0]);  // what follows is read as before
+  EXPECT_TRUE(equals.is_there(1));
 }
 
 /// What a pass uses twice is near its second use after its first: a look-up takes the place of others first.
