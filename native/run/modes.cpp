@@ -20,6 +20,8 @@ constexpr Groups kEvery = ~Groups{0};
 constexpr const char* kNothingToCompute = "--logits and --receipt need something to compute";
 constexpr const char* kBenchTakes =
     "--bench shows speeds only: it goes with --prompt, --prompt-file or --tokens, and writes no file";
+constexpr const char* kBenchIsGreedy =
+    "--bench always takes the likeliest token, so that speeds compare: the options of sampling would change nothing";
 constexpr const char* kEmbedTakes =
     "--embed makes no text: it goes with --prompt, --prompt-file, --tokens and --logits only";
 constexpr const char* kRenderTakes =
@@ -70,7 +72,7 @@ constexpr std::array<ModeRow, kModes> kRows{{
      .help = "Measure tokens per second of prompt and generation, and exit",
      .computes = true,
      .takes = kText | kTokens | kLength | kGuesses,
-     .refuses = {{{kLogits | kReceipt | kLogprobs, kBenchTakes}}},
+     .refuses = {{{kLogits | kReceipt | kLogprobs, kBenchTakes}, {kSampling, kBenchIsGreedy}}},
      .run = run_bench},
     {.mode = Mode::perplexity,
      .flag = "--perplexity",
@@ -112,8 +114,7 @@ constexpr std::array<ModeRow, kModes> kRows{{
      .value = "FILE",
      .help = "Check the text of a file, and exit: 0 if it may be written, 1 if not",
      .takes = kGrammar,
-     .refuses = {{{kEvery & ~kGrammar,
-                   "--accepts only checks a text: it goes with --grammar, --json-schema or --regex"}}},
+     .refuses = {{{kEvery & ~kGrammar, kAcceptsTakes}}},
      .run_alone = run_accepts},
     {.mode = Mode::plan,
      .takes = kEvery & ~(kLogits | kReceipt | kSession),

@@ -58,7 +58,9 @@ enum Group : std::uint32_t {
 using Groups = std::uint32_t;
 
 // Sentences that a rule of option_rules.h says too.
-inline constexpr const char *kRerankTakes = "--rerank makes no text: it goes with a file of documents only",
+inline constexpr const char *kAcceptsTakes =
+                                "--accepts only checks a text: it goes with --grammar, --json-schema or --regex",
+                            *kRerankTakes = "--rerank makes no text: it goes with a file of documents only",
                             *kDetokenizeTakes = "--detokenize takes --tokens",
                             *kSystemTakes = "--system-prompt is for --chat or one prompt of text",
                             *kBeginsText = "--prompt-cache is for prompts that begin a text, and these continue one",

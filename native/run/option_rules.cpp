@@ -124,6 +124,7 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
   if (const std::optional<std::string> wrong = grammar_mistake(o)) return wrong;
   if (!tokens.empty() && !read_ids(tokens, o.tokens)) return "--tokens takes ids such as 1,2,3, not '" + tokens + "'";
   if (const std::optional<std::string> wrong = group_mistake(o)) return wrong;
+  if (o.mode == Mode::accepts && !o.of_model.empty()) return kAcceptsTakes;
   if (!o.prompt_cache.empty() && o.continues()) return kBeginsText;
   if (o.answers > 1 && !o.session_file.empty()) {
     return "--answers makes several texts of one prompt, and --session saves the one that goes on: they exclude each "
@@ -156,11 +157,12 @@ std::optional<std::string> mistake(Options& o, const std::string& tokens) {
     if (!named.insert(name).second) return "--template-arg " + std::string(name) + " is given twice";
   }
   if (o.model.empty() && renders && o.counts) return "--count needs MODEL, whose tokens it counts";
+  if (o.mode == Mode::accepts) return std::nullopt;
   if (o.model.empty() && (!renders || o.template_file.empty())) {
     return renders ? "--render needs MODEL or --chat-template"
                    : "MODEL is needed: a .qsf file or its http(s) URL, a GGUF file, or a Hugging Face directory";
   }
-  if (!o.sha256.empty() && o.model.empty()) return "--sha256 needs MODEL, whose bytes it checks";
+  if (o.model.empty() && !o.of_model.empty()) return o.of_model + " needs MODEL";
   if (!o.sha256.empty() && !is_digest(o.sha256)) return "--sha256 takes 64 hexadecimal digits, not '" + o.sha256 + "'";
   if (o.isa.empty()) o.isa = isa_from_environment();
   if (!o.isa.empty() && !contains(instruction_sets(), o.isa)) {

@@ -25,7 +25,7 @@ namespace {
 constexpr std::uint32_t kMaxThreads = 1024;
 constexpr std::string_view kUsualCache = "~/.cache/qsf/fronts", kNoCache = "none";
 constexpr double kMiB = 1 << 20;
-constexpr const char* kSamplingGroup = "Sampling";
+constexpr const char *kModelGroup = "Model", *kSamplingGroup = "Sampling", *kMemoryGroup = "Memory and machine";
 
 /// Returns the largest number of a session's sequences.
 constexpr std::uint32_t most_sequences() {
@@ -45,7 +45,7 @@ constexpr ManualSection kExamples{
     "Examples", " qsf-run model.qsf --prompt \"Once upon a time\" --ram-budget 64M\n qsf-run model.qsf --chat\n"};
 
 int refuse(std::string_view sentence) {
-  tell(make_error(ErrorCode::bad_argument, "{}", sentence));
+  tell(make_error(ErrorCode::bad_argument, "{}", sentence_without_secrets(sentence)));
   return kMistaken;
 }
 
@@ -125,7 +125,7 @@ class Table {
   }
 
   void memory() {
-    begin("Memory and machine");
+    begin(kMemoryGroup);
     text("--ram-budget", w_.budget, "Memory for everything: MiB, or with K, M or G", "SIZE")->check(size());
     number("-c,--max-seq-len,--ctx-size", o_.host.open.max_seq_len,
            "Tokens of context; 0: as many as fit after all weights, or a few while these are streamed");
@@ -197,7 +197,7 @@ class Table {
 
   void telling() {
     begin("Reports");
-    app_.add_flag("--memory-map", o_.memory_map, "Show the plan as a table; without a prompt that is all");
+    memory_map = app_.add_flag("--memory-map", o_.memory_map, "Show the plan as a table; without a prompt that is all");
     text("--logits", o_.logits_file,
          "Write the prompt's logits: float32 [tokens][vocabulary]; with --embed the embeddings: float32 [rows][width]",
          "FILE");
@@ -219,8 +219,18 @@ class Table {
     return !app_.get_options(given).empty();
   }
 
+  /// Returns the name of an option that was given and means nothing without a model; empty for none.
+  std::string of_model() const {
+    const auto given = [this](const CLI::Option* option) {
+      const std::string group = option->get_group();
+      return option->count() > 0 && (group == kModelGroup || group == kMemoryGroup || option == memory_map);
+    };
+    const std::vector<const CLI::Option*> all = std::as_const(app_).get_options(given);
+    return all.empty() ? std::string() : all.front()->get_name();
+  }
+
   CLI::Option *prompt = nullptr, *message = nullptr, *system_prompt = nullptr, *max_tokens = nullptr,
-              *guesses = nullptr;
+              *guesses = nullptr, *memory_map = nullptr;
   std::array<CLI::Option*, kModes> modes{};  // null for a mode without a flag
 
  private:
@@ -279,7 +289,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   o.host.open.guesses = kUsualGuesses;
   app.option_defaults()->always_capture_default();
   app.allow_windows_style_options(false);  // so that a path may begin with a slash everywhere
-  app.option_defaults()->group("Model");
+  app.option_defaults()->group(kModelGroup);
   app.add_option(
          "-m,--model,MODEL", o.model,
          "A .qsf or GGUF file, a Hugging Face directory, http(s) URLs of them, or hf:OWNER/NAME[/FILE][@REVISION]")
@@ -344,17 +354,13 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   if (o.host.monitor.least != 0 && !o.prompt_cache.empty()) {
     return refuse("--prompt-cache keeps prompts of one policy, which --memory-monitor changes");
   }
-  if (o.mode == Mode::accepts) {
-    std::optional<std::string> wrong = grammar_mistake(o);
-    if (!wrong) wrong = group_mistake(o);
-    return wrong ? std::optional(refuse(*wrong)) : std::nullopt;
-  }
   if (const std::optional<std::string> wrong = embedding_mistake(o, words.pooling, words.normalize)) {
     return refuse(*wrong);
   }
   if (const std::optional<std::string> wrong = reranking_mistake(o)) return refuse(*wrong);
   if (!words.documents.empty() && !o.prompt_file.empty()) return refuse("--rerank takes documents in one way only");
   if (!words.documents.empty()) o.prompt_file = words.documents;
+  o.of_model = table.of_model();
   if (const std::optional<std::string> wrong = mistake(o, words.tokens)) return refuse(*wrong);
   if (const std::optional<std::string> wrong = words.sampling.read(o)) return refuse(*wrong);
   const bool has_prompt = !o.texts.empty() || o.prompt || !o.prompt_file.empty() || !o.tokens.empty();

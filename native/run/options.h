@@ -22,6 +22,7 @@ struct Options {
   std::string kernel_file;        // as given
   std::string quant_type, cache;  // the texts that host.source.quant_type and cache view
   std::string speculate;          // the text that host.draft views
+  std::string of_model;           // an option that was given and means nothing without a model
   std::string sha256;             // of the model's bytes, in hexadecimal; empty if it is not checked
 
   std::optional<std::string> prompt;  // given, or read from prompt_file or standard input once the model is open

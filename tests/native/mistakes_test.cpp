@@ -77,6 +77,22 @@ TEST(Mistakes, WhatWouldHaveNoEffectIsRefused) {
   const Ran no_model = run_with({"--render", "x", "--chat-template", "y", "--sha256", std::string(64, '0')});
   EXPECT_EQ(no_model.code, 2);
   EXPECT_TRUE(has(no_model.err, "--sha256 needs MODEL")) << no_model.err;
+  for (const char* option :
+       {"--ram-budget=3", "--isa=scalar", "--quant-type=q4_0", "--kv=f16", "--threads=3", "--memory-map"}) {
+    const Ran render = run_with({"--render", "x", "--chat-template", "y", option});
+    EXPECT_EQ(render.code, 2) << option;
+    EXPECT_TRUE(has(render.err, " needs MODEL\n")) << render.err;
+  }
+  for (const char* option :
+       {"--sha256=00", "--ram-budget=3", "--isa=none", "--threads=3", "--memory-map", "model.qsf", "--stream-all"}) {
+    const Ran accepts = run_with({"--accepts", "x", "--regex", "y", option});
+    EXPECT_EQ(accepts.code, 2) << option;
+    EXPECT_TRUE(has(accepts.err, "--accepts only checks a text: it goes with")) << accepts.err;
+  }
+  for (const char* option : {"--tools=x", "--file=x", "--template-arg=a=b", "--chat-template=x"}) {
+    EXPECT_TRUE(has(run_with({"--accepts", "x", "--regex", "y", option}).err, "bad_argument: --")) << option;
+  }
+  EXPECT_TRUE(has(run_with({"m", "--bench", "--seed", "3"}).err, "--bench always takes the likeliest token"));
   const Ran twice = run_with({stories("8bit"), "--message", "x", "--template-arg", "n=1", "--template-arg", "n=2"});
   EXPECT_EQ(twice.code, 2);
   EXPECT_TRUE(has(twice.err, "bad_argument: --template-arg n is given twice")) << twice.err;
