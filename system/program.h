@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstddef>
+#include <cstdio>
 #include <ctime>
 #include <span>
 #include <string_view>
@@ -17,6 +18,9 @@ int run_program(int argc, char** argv, int (*body)(int argc, char** argv));
 /// Reserves the descriptors of standard input, output and error if the caller closed them, so that no file gets them.
 /// Using a closed one then fails. Must be the first call of a program.
 void hold_standard_files();
+
+/// Opens a file that takes everything and keeps nothing. Returns null on failure.
+std::FILE* open_nowhere();
 
 bool is_terminal(int file);
 

@@ -108,6 +108,8 @@ void hold_standard_files() {
   }
 }
 
+std::FILE* open_nowhere() { return std::fopen("NUL", "w"); }
+
 bool is_terminal(int file) {
   DWORD mode = 0;
   return ::GetConsoleMode(handle_of(file), &mode) != 0;

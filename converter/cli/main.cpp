@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@
 #include "native/cli/command_line.h"
 #include "native/cli/exit_status.h"
 #include "native/made/input_model.h"
+#include "native/sources/address.h"
 #include "qsf/base/try.h"
 #include "qsf/file/roles.h"
 #include "qsf/formats/format.h"
@@ -130,12 +132,13 @@ std::string fixed(double number, int digits) {
 
 int fail(const Error& error) {
   const std::string_view name = error_name(error.code);
-  std::fprintf(stderr, "qsf-convert: %.*s: %s\n", static_cast<int>(name.size()), name.data(), error.sentence);
+  std::fprintf(stderr, "qsf-convert: %.*s: %s\n", static_cast<int>(name.size()), name.data(),
+               sentence_without_secrets(error.sentence).c_str());
   return kFailed;
 }
 
 int usage(std::string_view sentence) {
-  fail(make_error(ErrorCode::bad_argument, "{} (see --help)", sentence));
+  fail(make_error(ErrorCode::bad_argument, "{} (see --help)", sentence_without_secrets(sentence)));
   return kMistaken;
 }
 
@@ -150,7 +153,7 @@ int finish(int code) {
 
 void print_warnings(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) {
-    std::fprintf(stderr, "qsf-convert: warning: %s\n", printable(warning).c_str());
+    std::fprintf(stderr, "qsf-convert: warning: %s\n", printable(sentence_without_secrets(warning)).c_str());
   }
 }
 
@@ -239,7 +242,8 @@ Result<std::uint64_t> bytes_to_share(const LoadedModel& model, const Arguments& 
   }
   constexpr double kMostBytes = 1e18;
   if (bytes < static_cast<double>(others)) {
-    return make_error(ErrorCode::bad_argument, "the tensors with a type of their own take {} bytes", others);
+    return make_error(ErrorCode::bad_argument,
+                      "the tensors with a type of their own take {} bytes, and the target is {:.0f}", others, bytes);
   }
   return static_cast<std::uint64_t>(std::min(bytes, kMostBytes)) - others;
 }
@@ -301,7 +305,9 @@ int convert_model(const Arguments& arguments) {
     if (const Status read = read_tokenizer_file(arguments.tokenizer, *model); !read) return fail(read.error());
   }
   if (!arguments.quiet) {
-    for (const std::string& note : input->notes) std::fprintf(stderr, "qsf-convert: %s\n", printable(note).c_str());
+    for (const std::string& note : input->notes) {
+      std::fprintf(stderr, "qsf-convert: %s\n", printable(sentence_without_secrets(note)).c_str());
+    }
     print_warnings(model->warnings);
   }
   Options options;
@@ -363,11 +369,13 @@ int convert_model(const Arguments& arguments) {
   return finish(0);
 }
 
-int inspect_file(const std::string& path) {
+/// With `quiet`, checks without printing.
+int inspect_file(const std::string& path, bool quiet) {
   LocalFiles files;
   const Result<Input> file = files.open(path);
   if (!file) return fail(file.error());
-  const Status status = inspect(*file, stdout);
+  const std::unique_ptr<std::FILE, decltype(&std::fclose)> nowhere(quiet ? sys::open_nowhere() : nullptr, &std::fclose);
+  const Status status = inspect(*file, nowhere ? nowhere.get() : stdout);
   const int code = finish(0);
   return status ? code : fail(status.error());
 }
@@ -452,8 +460,10 @@ int run(int argc, char** argv) {
   }
   if (!arguments.inspect.empty()) {
     const auto given = [](const CLI::Option* option) { return option->count() > 0; };
-    if (app.get_options(given).size() > 1) return usage("--inspect takes one file and nothing else");
-    return inspect_file(arguments.inspect);
+    if (app.get_options(given).size() > (arguments.quiet ? 2 : 1)) {
+      return usage("--inspect takes one file and nothing else, except --quiet");
+    }
+    return inspect_file(arguments.inspect, arguments.quiet);
   }
   arguments.writes_own = own_tokens->count() > 0;
   if (arguments.input.empty()) return usage("IN and OUT.qsf, or --inspect FILE, are needed");
@@ -461,6 +471,7 @@ int run(int argc, char** argv) {
   if (chooses_types(arguments) && !arguments.format.empty() && arguments.format != kMixed) {
     return usage("--target-bpw and --target-size choose a type for each matrix: --quant-type is mixed, or not given");
   }
+  if (is_address(arguments.output)) return usage("OUT is a path, and " + arguments.output + " is an address");
   if (arguments.output == "-") return usage("OUT is no file: standard output cannot take bytes in any order");
   if (arguments.format == kMixed) {
     arguments.format.clear();

@@ -53,7 +53,7 @@ std::string printable(std::string_view text, bool lines) {
 
 void tell(const Error& error) {
   write_line(colored("qsf-run: " + std::string(error_name(error.code)) + ":", 31) + " " +
-             printable(without_secrets(error.sentence)));
+             printable(sentence_without_secrets(error.sentence)));
 }
 
 void think(std::string_view text) {
@@ -62,7 +62,7 @@ void think(std::string_view text) {
 }
 
 void note(std::string_view sentence) {
-  write_line(colored("qsf-run:", 33) + " " + printable(without_secrets(sentence)));
+  write_line(colored("qsf-run:", 33) + " " + printable(sentence_without_secrets(sentence)));
 }
 
 std::string input_mark(std::string_view mark) { return colored(mark, 32) + " "; }

@@ -17,6 +17,7 @@
 #include "native/cli/scores.h"
 #include "native/cli/terminal.h"
 #include "native/parity/receipts.h"
+#include "native/sources/address.h"
 #include "qsf/base/try.h"
 #include "system/file.h"
 #include "system/out_of_memory.h"
@@ -44,7 +45,7 @@ struct Options {
 
 int fail(const Error& error) {
   std::fprintf(stderr, "qsf-parity: %s: %s\n", std::string(error_name(error.code)).c_str(),
-               printable(error.sentence).c_str());
+               printable(sentence_without_secrets(error.sentence)).c_str());
   return kFailed;
 }
 

@@ -8,22 +8,31 @@
 namespace qsf {
 namespace {
 
-constexpr std::string_view kHttp = "http://", kHttps = "https://", kSecret = "***";
+constexpr std::string_view kHttp = "http://", kHttps = "https://", kMark = "://", kSecret = "***";
 
 bool begins(std::string_view text, std::string_view with) {
   return text.size() >= with.size() &&
          std::ranges::equal(text.substr(0, with.size()), with, [](char a, char b) { return lower(a) == b; });
 }
 
+bool is_of_scheme(char c) {
+  const char letter = lower(c);
+  return (letter >= 'a' && letter <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
+}
+
 /// Returns the visible parts of an address.
 std::string shown(std::string_view address) {
-  const std::size_t host = address.find("://") + 3;
+  const std::size_t host = address.find(kMark) + kMark.size();
   const std::size_t path = std::min(address.find_first_of("/?#", host), address.size());
   const std::size_t user = address.substr(0, path).rfind('@');
+  const std::string_view authority = address.substr(host, path - host);
+  const std::size_t port = authority.starts_with('[') ? authority.npos : authority.find(':');
+  // An address that was cut may end in a password.
+  const bool cut = port != authority.npos && authority.find_first_not_of("0123456789", port + 1) != authority.npos;
   std::string out(address.substr(0, host));
-  if (user != address.npos && user >= host) {
+  if ((user != address.npos && user >= host) || cut) {
     out += kSecret;
-    address.remove_prefix(user);
+    address.remove_prefix(user != address.npos && user >= host ? user : path);
   } else {
     address.remove_prefix(host);
   }
@@ -51,7 +60,7 @@ bool is_hub(std::string_view where) { return begins(where, "hf:"); }
 
 bool same_origin(std::string_view a, std::string_view b) {
   const auto origin = [](std::string_view url) {
-    const std::size_t host = url.find("://") + 3, end = std::min(url.find_first_of("/?#", host), url.size());
+    const std::size_t host = url.find(kMark) + kMark.size(), end = std::min(url.find_first_of("/?#", host), url.size());
     const std::size_t user = url.substr(0, end).rfind('@');
     std::string out(url.substr(0, host));
     out += url.substr(user == url.npos || user < host ? host : user + 1);
@@ -65,21 +74,24 @@ bool same_origin(std::string_view a, std::string_view b) {
 bool is_https(std::string_view where) { return begins(where, kHttps); }
 
 std::string without_secrets(std::string_view text) {
-  if (is_url(text)) return shown(text);
+  return is_url(text) ? shown(text) : sentence_without_secrets(text);
+}
+
+std::string sentence_without_secrets(std::string_view sentence) {
   std::string out;
-  while (!text.empty()) {
-    std::size_t length = 1;
-    if (is_url(text)) {
-      length = std::min(text.find_first_of(" \t\r\n\"'<>"), text.size());
-      // Marks at its end belong to the sentence.
-      length = text.substr(0, length).find_last_not_of(".,:;!)") + 1;
-      out += shown(text.substr(0, length));
-    } else {
-      out += text.front();
-    }
-    text.remove_prefix(length);
+  for (std::size_t mark; (mark = sentence.find(kMark)) != sentence.npos;) {
+    std::size_t begin = mark;
+    while (begin > 0 && is_of_scheme(sentence[begin - 1])) --begin;
+    out += sentence.substr(0, begin);
+    sentence.remove_prefix(begin);
+    std::size_t length = std::min(sentence.find_first_of(" \t\r\n\"'<>"), sentence.size());
+    // Marks at its end belong to the sentence.
+    length = sentence.substr(0, length).find_last_not_of(".,:;!)") + 1;
+    length = std::max(length, mark - begin + kMark.size());
+    out += shown(sentence.substr(0, length));
+    sentence.remove_prefix(length);
   }
-  return out;
+  return out += sentence;
 }
 
 }  // namespace qsf

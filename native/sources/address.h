@@ -18,8 +18,10 @@ bool same_origin(std::string_view a, std::string_view b);
 bool is_https(std::string_view where);
 
 /// Returns the text with "***" for the secrets in its addresses: user and password, the values of a query (which may be
-/// a signature), the fragment. Everything that shows or stores an address must use it. A text that begins with an
-/// address is one.
+/// a signature), the fragment. Addresses of every scheme have them. Everything that shows or stores an address must use
+/// it. A text that begins with a URL is one.
 std::string without_secrets(std::string_view text);
+/// The same of a sentence, in which an address ends before white space, quotes and angle brackets.
+std::string sentence_without_secrets(std::string_view sentence);
 
 }  // namespace qsf

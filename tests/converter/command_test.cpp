@@ -43,6 +43,9 @@ TEST(Command, ConvertsAndInspects) {
   for (const char* part : {"llama", "4bit", "ffn_down", "norm.epsilon", "TENS", "SEGS", "TOKN", "tiles"}) {
     EXPECT_NE(shown.text.find(part), std::string::npos) << part;
   }
+  const Outcome checked = run("--inspect " + out + " --quiet");
+  EXPECT_EQ(checked.status, 0);
+  EXPECT_EQ(checked.text, "");
 }
 
 TEST(Command, TellsWhichHeadAndFinalNormThereAre) {
@@ -188,6 +191,9 @@ TEST(Command, WrongUsage) {
   expect(run(kLlama), 2, "OUT.qsf is missing");
   expect(run(kLlama + " -"), 2, "standard output");
   EXPECT_FALSE(std::filesystem::exists("-"));
+  expect(run(kLlama + " http://u:word@host/x.qsf"), 2, "OUT is a path, and http://***@host/x.qsf is an address");
+  expect(run(kLlama + " x.qsf http://u:word@host/y"), 2, "not expected: http://***@host/y");
+  expect(run(kLlama + " x.qsf --quant-type ftp://u:word@host/y"), 2, "ftp://***@host/y");
   expect(run(kLlama + " x.qsf --quant-type 5bit"), 2, "5bit");
   expect(run(kLlama + " x.qsf --compress gzip"), 2, "gzip");
   expect(run(kLlama + " x.qsf more"), 2, "more");
@@ -196,7 +202,7 @@ TEST(Command, WrongUsage) {
   expect(run(kLlama + " x.qsf --own-tokens 1"), 2, "--own-tokens requires --calibration");
   expect(run(kLlama + " x.qsf --quant-type q4_0 --calibration x.txt --target-bpw 4"), 2, "--quant-type is mixed, or");
   expect(run("--frobnicate"), 2, "--frobnicate");
-  for (const char* more : {" b.qsf", " --quiet", " --threads 2", " --compress lz4", " --quant-type q4_0"}) {
+  for (const char* more : {" b.qsf", " --quiet --search", " --threads 2", " --compress lz4", " --quant-type q4_0"}) {
     expect(run(std::string("--inspect a.qsf") + more), 2, "--inspect takes one file and nothing else");
   }
   expect(run("--help"), 0, "--quant-type");
@@ -249,6 +255,9 @@ TEST(Command, InspectFindsEveryDamagedByteOfTheTablesAndSegments) {
     EXPECT_NE(error_of(status).sentence[0], 0);
   }
   expect(run("--inspect " + folder.path("damaged.qsf")), 1, "checksum");
+  const Outcome quiet = run("--quiet --inspect " + folder.path("damaged.qsf"));
+  expect(quiet, 1, "checksum");
+  EXPECT_EQ(std::ranges::count(quiet.text, '\n'), 1) << quiet.text;
 }
 
 }  // namespace

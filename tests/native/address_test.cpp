@@ -33,12 +33,18 @@ TEST(Address, KeepsItsSecrets) {
       {"https://host/a?b=c d", "https://host/a?b=***"},
       {"/a/path?b=c@d", "/a/path?b=c@d"},
       {"", ""},
+      {"ftp://user:word@host/a?sig=1", "ftp://***@host/a?sig=***"},
+      {"cannot open s3+x://key:word@host/a: no such file", "cannot open s3+x://***@host/a: no such file"},
+      {"cannot open http://user:wor", "cannot open http://***"},
+      {"http://[::1]:80/a", "http://[::1]:80/a"},
+      {"a :// b, and ://u:p@h", "a :// b, and ://***@h"},
       {"reading http://h/m?s=1: 2 bytes", "reading http://h/m?s=***: 2 bytes"},
       {"no answer (http://h/m?s=1)", "no answer (http://h/m?s=***)"},
       {"not expected: https://u:p@h/m?s=1 http://h/n?t=2, and \"http://v@h/o?x=y\" too",
        "not expected: https://***@h/m?s=*** http://h/n?t=***, and \"http://***@h/o?x=***\" too"},
   };
   for (const auto& [address, seen] : cases) EXPECT_EQ(without_secrets(address), seen);
+  EXPECT_EQ(sentence_without_secrets("http://u:p@h/m?s=1 is another file"), "http://***@h/m?s=*** is another file");
 }
 
 }  // namespace

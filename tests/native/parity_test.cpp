@@ -316,6 +316,8 @@ TEST(Parity, WhatCannotBeComparedIsAnError) {
   write_bytes(moved, bytes);
   EXPECT_EQ(refused(saved, moved),
             "qsf-parity: bad_input: " + saved + " and " + moved + " are of other tokens: they cannot be compared\n");
+  EXPECT_EQ(refused("ftp://u:word@h/a", r),
+            "qsf-parity: io_error: cannot read ftp://***@h/a: No such file or directory\n");
   EXPECT_EQ(refused(saved, r), "qsf-parity: bad_input: " + saved + " and " + r + " are files of two kinds\n");
   EXPECT_EQ(refused(saved, files.dir / "rows"),
             "qsf-parity: bad_input: " + files.dir / "rows" +
