@@ -13,6 +13,8 @@
 #include "native/host/draft.h"
 #include "native/host/kv_policy.h"
 #include "native/host/saved_file.h"
+#include "native/sources/address.h"
+#include "native/sources/refused_memory.h"
 #include "qsf/base/try.h"
 
 namespace qsf::c_api {
@@ -23,8 +25,14 @@ thread_local Error last_error;  // as errno: per thread, not per engine
 }  // namespace
 
 void begin_call() { last_error = {}; }
-void fail(const Error& error) { last_error = error; }
-void tell(const Status& status) { last_error = status.error(); }
+/// Without memory, only the code is kept of an error with an address.
+void fail(const Error& error) {
+  last_error = error;
+  if (std::strstr(error.sentence, "://") == nullptr) return;
+  last_error = make_error(error.code, "");
+  (void)with_memory([&] { last_error = make_error(error.code, "{}", sentence_without_secrets(error.sentence)); });
+}
+void tell(const Status& status) { fail(status.error()); }
 Error wrong(const char* what) { return make_error(ErrorCode::bad_argument, "{}", what); }
 
 bool read_tokens(const QSFEngine& engine, const int* tokens, int n, std::vector<std::uint32_t>& out) {

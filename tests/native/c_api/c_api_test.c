@@ -53,6 +53,8 @@ static void check_failures(const char* model) {
   EXPECT(qsf_load(model, NULL) == NULL && qsf_last_error_code() == kBadArgument);
   EXPECT(strstr(qsf_last_error(), "neon9") != NULL);
   set_isa("scalar");
+  EXPECT(qsf_load("ftp://user:word@host/m?sig=1", NULL) == NULL && qsf_last_error_code() == kIoError);
+  EXPECT(strstr(qsf_last_error(), "cannot open ftp://***@host/m?sig=***: ") != NULL);
   EXPECT(qsf_load("no/such/file.qsf", NULL) == NULL);
   EXPECT(qsf_last_error_code() == kIoError && strstr(qsf_last_error(), "no/such/file.qsf") != NULL);
   EXPECT(qsf_load(NULL, NULL) == NULL && qsf_last_error_code() == kBadArgument);
