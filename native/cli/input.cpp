@@ -40,7 +40,13 @@ void drop_return(std::string& line) {
   if (line.ends_with('\r')) line.pop_back();
 }
 
-/// Returns all of the text without the last line feed. Sets `feed` if there was one.
+/// Removes the byte order mark that some editors put in front of a text.
+void drop_mark(std::string& text) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+}
+
+/// Returns all of the text without byte order mark and last line feed. Sets `feed` if there was one.
 Result<std::string> read_whole(const std::string& path, std::size_t limit, std::string_view holder, bool& feed) {
   const std::string name = path.empty() ? "standard input" : path;
   const auto error = [&] { return make_error(ErrorCode::io_error, "cannot read {}: {}", name, std::strerror(errno)); };
@@ -65,6 +71,7 @@ Result<std::string> read_whole(const std::string& path, std::size_t limit, std::
   if (!status) return status.error();
   feed = text.ends_with('\n');
   if (feed) text.pop_back();
+  drop_mark(text);
   return text;
 }
 
@@ -77,11 +84,6 @@ std::size_t longest_text(const Session& session) {
   return longest * stats.max_seq_len;
 }
 
-void drop_mark(std::string& text) {
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
-}
-
 Result<std::string> read_text(const std::string& path, std::size_t limit, std::string_view holder) {
   bool feed = false;
   return read_whole(path, limit, holder, feed);
@@ -91,7 +93,6 @@ Result<std::string> read_prompt(const std::string& path, std::size_t limit) {
   bool feed = false;
   Result<std::string> text = read_whole(path, limit, "the context", feed);
   if (text && feed) drop_return(*text);
-  if (text) drop_mark(*text);
   return text;
 }
 

@@ -14,13 +14,11 @@ namespace qsf::run {
 /// Returns the most bytes that a text of the whole context can have.
 std::size_t longest_text(const Session& session);
 
-/// Returns all of a file, or of standard input if the path is empty, without the last line feed, which editors and echo
-/// add. Errors: context_full for more than `limit` bytes, which is as much as `holder` can hold; io_error; cancelled.
+/// Returns all of a file, or of standard input if the path is empty, without the byte order mark and the last line
+/// feed, which editors and echo add. Errors: context_full for more than `limit` bytes, which is as much as `holder` can
+/// hold; io_error; cancelled.
 Result<std::string> read_text(const std::string& path, std::size_t limit, std::string_view holder);
-/// Removes the byte order mark that some editors put in front of a text.
-void drop_mark(std::string& text);
-/// Returns a prompt in the same way, without a byte order mark, and without a carriage return before the last line
-/// feed.
+/// Returns a prompt in the same way, without a carriage return before the last line feed.
 Result<std::string> read_prompt(const std::string& path, std::size_t limit);
 
 /// The lines of standard input, or of another open file, without byte order mark and carriage return.

@@ -261,6 +261,35 @@ TEST(Mistakes, PromptsOfOtherSystemsAndEditorsAreTheSame) {
   EXPECT_EQ(talk("\xef\xbb\xbfOnce upon a time\r\n and then\r\n"), talk("Once upon a time\n and then\n"));
 }
 
+// The same of files that are no prompts: texts to check, grammars, templates, JSON, texts to measure with.
+TEST(Mistakes, FilesOfOtherSystemsAndEditorsAreTheSame) {
+  constexpr const char* kMark = "\xef\xbb\xbf";
+  const TempDir dir;
+  const auto put = [&](const char* name, const std::string& text) {
+    std::ofstream(dir / name, std::ios::binary) << text;
+    return dir / name;
+  };
+  for (const std::string& mark : {std::string(), std::string(kMark)}) {
+    const auto accepts = [&](const std::string& text) {
+      return run_with({"--regex", "ab(\n|\r\n\n)?", "--accepts", put("text", mark + text)}).code;
+    };
+    for (const char* text : {"ab", "ab\n", "ab\r\n", "ab\n\n", "ab\r\n\n"}) EXPECT_EQ(accepts(text), 0) << text;
+    for (const char* text : {"", "\n", "a", "a\r\n", "abc", "abc\r\n", "ab\n\r\nx"})
+      EXPECT_EQ(accepts(text), 1) << text;
+    const std::string schema = put("schema", mark + "{\"type\": \"object\"}\r\n");
+    EXPECT_EQ(run_with({"--json-schema", schema, "--accepts", put("text", mark + "{}\r\n")}).code, 0);
+    const Ran rendered = run_with({"--render", put("messages", mark + "{\"messages\": [{\"content\": \"hi\"}]}\r\n"),
+                                   "--chat-template", put("template", mark + "{{ messages[0].content }}!\r\n")});
+    EXPECT_EQ(rendered.out, "hi!") << rendered.err;
+  }
+  const auto measured = [&](const std::string& mark) {
+    std::string text = mark;
+    for (int i = 0; i < 20; ++i) text += "Once upon a time there was a king. ";
+    return run_with({stories("8bit"), "--perplexity", put("text", text), "--window", "32", "--windows", "2"}).out;
+  };
+  EXPECT_EQ(measured(kMark), measured(""));
+}
+
 #ifndef _WIN32  // arguments there are UTF-16, which becomes valid UTF-8
 TEST(Mistakes, AStopTextIsUtf8) {
   for (const char* stop : {"\xff", "a\xc3", "\xa9"}) {
