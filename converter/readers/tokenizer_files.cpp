@@ -110,7 +110,10 @@ std::string token_text(const Json& config, std::string_view key) {
 
 Status fit_tokenizer(LoadedModel& model) {
   if (!model.tokenizer) return {};
-  if (model.config.bos == kNoToken) model.config.bos = model.tokenizer->bos.value_or(kNoToken);
+  // A token that the tokenizer puts before texts counts: some models' config.json names another one.
+  if (model.config.bos == kNoToken || model.tokenizer->add_bos) {
+    model.config.bos = model.tokenizer->bos.value_or(model.config.bos);
+  }
   if (model.config.eos == kNoToken) model.config.eos = model.tokenizer->eos.value_or(kNoToken);
   ModelKind kind;
   apply_settings(model.layers.model, kind);

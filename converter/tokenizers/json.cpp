@@ -404,6 +404,12 @@ Result<TokenizerSource> read_tokenizer_json(const Json& json, const Json& config
   QSF_TRY(settings.status());
   QSF_TRY(fields.status());
   QSF_TRY(read_vocabulary(json, *model, out));
+  if (out.add_bos && !out.bos) {
+    const auto begin = std::ranges::find(out.tokens, token_text(config, "bos_token"), &TokenizerSource::Token::text);
+    if (begin != out.tokens.end() && !begin->text.empty()) {
+      out.bos = static_cast<std::uint32_t>(begin - out.tokens.begin());
+    }
+  }
   if (type == "BPE") {
     const Json* merges = find(*model, "merges");
     if (!merges || !merges->is_array()) return damaged("\"merges\" is missing or no list");

@@ -20,7 +20,7 @@
 namespace qsf {
 namespace {
 
-constexpr std::string_view kRevision = "made 2";  // another one for each change of the fronts that the code makes
+constexpr std::string_view kRevision = "made 3";  // another one for each change of the fronts that the code makes
 
 /// Whether the converter makes a file of the model. It makes one of a .qsf file only if other types are asked for.
 bool is_made(const convert::ModelLocation& place, const SourceOptions& options) {

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "converter/support.h"
 #include "tests/support/error_of.h"
@@ -46,6 +47,36 @@ TEST(Command, ConvertsAndInspects) {
   const Outcome checked = run("--inspect " + out + " --quiet");
   EXPECT_EQ(checked.status, 0);
   EXPECT_EQ(checked.text, "");
+}
+
+// DeepSeek-R1's distilled Qwens have such files: config.json has the end token of Qwen as begin token.
+TEST(Command, TheBeginTokenIsTheOneThatTheTokenizerAdds) {
+  const Folder folder;
+  const std::string model = folder.path("m"), out = folder.path("m.qsf");
+  std::filesystem::copy(kLlama, model, std::filesystem::copy_options::recursive);
+  const auto edit = [&](const char* name, const auto& change) {
+    std::ifstream from(model + "/" + name);
+    convert::Json json = convert::Json::parse(from);
+    change(json);
+    write_text(model + "/" + name, json.dump());
+  };
+  const auto expect_begin = [&](const char* ids) {
+    expect(run(model + " " + out + " --quiet"), 0, "");
+    expect(run("--inspect " + out), 0, std::string("bos, eos, pad   ") + ids);
+  };
+  for (const char* name : {"config.json", "generation_config.json"}) {
+    edit(name, [](convert::Json& json) { json["bos_token_id"] = 9; });
+  }
+  expect_begin("9, 0, ");
+  edit("tokenizer_config.json", [](convert::Json& json) { json["add_bos_token"] = true; });
+  expect_begin("0, 0, ");  // the bos_token of tokenizer_config.json
+  edit("tokenizer.json", [](convert::Json& json) {
+    convert::Json& added = json["post_processor"];
+    const convert::Json begin{{"SpecialToken", {{"id", "x"}, {"type_id", 0}}}};
+    added["single"].insert(added["single"].begin(), begin);
+    added["special_tokens"]["x"] = {{"id", "x"}, {"ids", {7}}, {"tokens", {"x"}}};
+  });
+  expect_begin("7, 0, ");
 }
 
 TEST(Command, TellsWhichHeadAndFinalNormThereAre) {
