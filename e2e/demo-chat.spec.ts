@@ -196,8 +196,11 @@ test('conversations are found, exported and removed, and a file of another kind 
   const history = page.getByRole('dialog', { name: 'Conversations' });
   const rows = history.getByRole('listitem');
   await expect(rows).toHaveCount(2);
-  await history.getByLabel('Search conversations').fill('CONST A');
+  const search = history.getByLabel('Search conversations');
+  const place = await search.boundingBox();
+  await search.fill('CONST A');
   await expect(rows).toHaveCount(1);
+  expect(await search.boundingBox()).toEqual(place);
 
   const saved = async (name: string | RegExp) => {
     const [download] = await Promise.all([

@@ -1,4 +1,6 @@
 // A visitor who comes back to the demo page: the offer to go on with the last conversation, which moves nothing.
+import { copyFileSync } from 'node:fs';
+
 import { expect, test } from '@playwright/test';
 import type { Page } from '@playwright/test';
 
@@ -87,4 +89,17 @@ test('a link with a text of its own comes without the offer, and storage that is
     await expect(offer(page)).toBeHidden();
   }
   expect(complaints).toEqual([]);
+});
+
+test('a double click on the offer opens the model, and does not cancel that', async ({ page }) => {
+  const models = `${demo.folder}/models`;
+  copyFileSync(`${models}/stories-8bit.qsf`, `${models}/other.qsf`);
+  await demo.visit(page);
+  await note(page, `${demo.address}models/other.qsf`);
+  await page.reload();
+  await planned(page);
+  // The button that cancels comes into the place of this one.
+  await page.getByRole('button', { name: 'Go on', exact: true }).dblclick();
+  await expect(page.locator('#status')).toContainText('Room for', patience);
+  await expect(page.locator('#model-title')).toHaveText('other.qsf');
 });

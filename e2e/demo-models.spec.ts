@@ -79,12 +79,12 @@ test('an address that does not answer can be stopped, and tried again', async ({
     await expect(page.locator('#status')).toContainText('Planning');
     await expect(stop(page)).toBeEnabled();
     await stop(page).click();
-    await expect(page.locator('#status')).toHaveText('Stopped. Write opens the model.');
+    await expect(page.locator('#status')).toHaveText('Stopped. The next text opens the model.');
     await expect(stop(page)).toBeDisabled();
     await write(page).click();
     await expect(page.locator('#status')).toContainText('Planning');
     await page.keyboard.press('Escape');
-    await expect(page.locator('#status')).toHaveText('Stopped. Write opens the model.');
+    await expect(page.locator('#status')).toHaveText('Stopped. The next text opens the model.');
     await expect(write(page)).toBeEnabled();
 
     await openAt(page, `http://localhost:${port}/model.qsf`);

@@ -40,6 +40,22 @@ export function ignoreDoubleClicks(button: HTMLButtonElement): void {
   });
 }
 
+/**
+ * Ignores each second click of a double click that meets another control than the first one did, because the first one has
+ * changed the page under the pointer.
+ */
+export function ignoreStrayClicks(): void {
+  let pressed: Element | null = null;
+  const take = (event: MouseEvent) => {
+    const control = (event.target as Element).closest('button, a, label, summary');
+    if (event.detail > 1 && control !== pressed) {
+      event.preventDefault();
+      event.stopPropagation();
+    } else pressed = control;
+  };
+  document.addEventListener('click', take, true);
+}
+
 /** Turns a button on or off. A button that is off can have the focus, so that keyboard users keep their position. */
 export function setOff(button: HTMLButtonElement, off: boolean): void {
   button.setAttribute('aria-disabled', String(off));

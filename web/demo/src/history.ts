@@ -67,8 +67,13 @@ export function setUpHistory(use: HistoryUse): void {
     all = undefined;
     made.clear();
     rows.replaceChildren();
+    sheet.style.height = '';
   });
-  search.addEventListener('input', () => void show(use));
+  search.addEventListener('input', () => {
+    // Fewer rows would move the field under the words that are typed.
+    if (sheet.style.height === '') sheet.style.height = `${String(sheet.getBoundingClientRect().height)}px`;
+    void show(use);
+  });
   exported.addEventListener('click', () => void exportAll());
   file.addEventListener('change', () => void take(use));
   // Another tab has kept or removed one.

@@ -8,7 +8,7 @@ import { onRemove, showCache, showDownload } from './cache.js';
 import { isCancelled } from './cancelled.js';
 import type { ChatMode } from './chat.js';
 import { consequences } from './consequences.js';
-import { byId } from './dom.js';
+import { byId, ignoreStrayClicks } from './dom.js';
 import { hideEnding } from './ending.js';
 import { drawFigures } from './figures.js';
 import * as format from './format.js';
@@ -232,7 +232,7 @@ function stop(): void {
   slot.cancel();
   isOpening = false;
   opened = undefined;
-  clearPlan('Stopped. Write opens the model.');
+  clearPlan('Stopped. The next text opens the model.');
   updateButtons();
 }
 
@@ -265,6 +265,7 @@ function setUpBudget(stops: number, budget: number): void {
 }
 
 function setUpControls(): void {
+  ignoreStrayClicks();
   let rest: ReturnType<typeof setTimeout>;
   slider.addEventListener('input', () => {
     showBudget();

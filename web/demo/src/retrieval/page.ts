@@ -3,7 +3,7 @@
 import type { QSF } from 'qsf';
 import { copy } from '../buttons.js';
 import { isCancelled } from '../cancelled.js';
-import { byId, ignoreDoubleClicks, make } from '../dom.js';
+import { byId, ignoreDoubleClicks, ignoreStrayClicks, make } from '../dom.js';
 import { growing } from '../field.js';
 import { hideNotice, showFailure, showNotice } from '../notice.js';
 import { keepOffline } from '../offline.js';
@@ -139,6 +139,7 @@ function showHits(hits: readonly Ranked[]): void {
 }
 
 function setUp(): void {
+  ignoreStrayClicks();
   setUpPicker();
   const isTouched = matchMedia('(pointer: coarse)');
   field.addEventListener('keydown', (event) => {
