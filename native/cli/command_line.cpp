@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "native/sources/address.h"
 #include "native/sources/ascii.h"
 
 namespace qsf {
@@ -14,7 +15,13 @@ namespace {
 
 /// The types of values that may be empty: any text, and a list of names.
 constexpr std::array<std::string_view, 2> kMayBeEmpty{"TEXT", "NAMES"};
+constexpr std::array<std::string_view, 2> kPaths{"FILE", "DIR"};
 constexpr std::string_view kSizes = "a number above 0, or a size such as 64M, 64MiB or 1.5G";
+
+template <class Values, class Value>
+bool contains(const Values& values, const Value& value) {
+  return std::ranges::find(values, value) != std::ranges::end(values);
+}
 
 bool read_real(std::string_view text, double& out, std::string_view& rest) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -139,14 +146,18 @@ std::string repeated(const CLI::App& app) {
   return {};
 }
 
-/// Returns a sentence about an option whose value is empty, which would be taken for its default; empty for none.
-std::string empty_value(const CLI::App& app) {
+/// Returns a sentence about an option whose value is empty, which would be taken for its default, or an address in
+/// place of a path, which would become a folder of that name; empty for none.
+std::string wrong_value(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     const std::string type = type_of(*option);
-    if (type.empty() || std::ranges::find(kMayBeEmpty, type) != kMayBeEmpty.end()) continue;
     const auto& values = option->results();
-    if (std::ranges::find(values, std::string()) != values.end())
+    if (!type.empty() && !contains(kMayBeEmpty, type) && contains(values, std::string())) {
       return option->get_name() + " is given an empty " + type;
+    }
+    if (!takes_path(*option) || option->get_positional()) continue;
+    const auto address = std::ranges::find_if(values, is_address);
+    if (address != values.end()) return option->get_name() + " takes a path, and " + *address + " is an address";
   }
   return {};
 }
@@ -195,6 +206,8 @@ std::string type_of(const CLI::Option& option) {
   return type == "UINT" || type == "INT" ? "N" : type == "FLOAT" ? "F" : type;
 }
 
+bool takes_path(const CLI::Option& option) { return contains(kPaths, type_of(option)); }
+
 Parsed parse(CLI::App& app, int argc, char** argv, Program program) {
   app.formatter(std::make_shared<Help>());
   std::string shell, shells;
@@ -210,7 +223,7 @@ Parsed parse(CLI::App& app, int argc, char** argv, Program program) {
       with_names(app, std::span(argv, static_cast<std::size_t>(argc)), program.words);
   try {
     app.parse(argc, arguments.data());
-    if (const std::string empty = empty_value(app); !empty.empty()) return {Parsed::What::mistake, empty};
+    if (const std::string wrong = wrong_value(app); !wrong.empty()) return {Parsed::What::mistake, wrong};
     if (completes->count() != 0) {
       if (std::ranges::find(kShells, shell) == kShells.end()) {
         return {Parsed::What::mistake, "--completion is one of " + shells + ", not '" + shell + "'"};

@@ -52,6 +52,8 @@ CLI::Validator size();
 
 /// Returns a word for the value of an option: N for whole numbers, F for other numbers, else its type; empty for flags.
 std::string type_of(const CLI::Option& option);
+/// Whether the option's value is the path of a file or folder.
+bool takes_path(const CLI::Option& option);
 
 /// A word with one dash that stands for an option. All other options with one dash have one letter.
 struct Word {

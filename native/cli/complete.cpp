@@ -56,7 +56,7 @@ std::vector<Row> rows_of(const CLI::App& app, const Choices& choices) {
     row.meaning = option->get_description();
     row.type = type_of(*option);
     row.value = option->get_expected_max() > 0;
-    row.file = row.value && (row.type == "FILE" || option->get_positional());
+    row.file = row.value && (takes_path(*option) || option->get_positional());
     if (const auto at = choices.find(option); at != choices.end()) row.choices = at->second;
     rows.push_back(std::move(row));
   }

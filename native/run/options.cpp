@@ -92,7 +92,7 @@ class Table {
     text("--session", o_.session_file,
          "A file to continue the text or conversation from, if it is there, and to save it to", "FILE");
     text("--prompt-cache", o_.prompt_cache, "A folder that keeps computed prompts, of which others need only the rest",
-         "FOLDER");
+         "DIR");
     text("--prompt-cache-limit", w_.cache_limit, "What they may take; the one used longest ago is removed first",
          "SIZE")
         ->check(size())
@@ -222,7 +222,7 @@ class Table {
   /// Returns the name of an option that was given and means nothing without a model; empty for none.
   std::string of_model() const {
     const auto given = [this](const CLI::Option* option) {
-      const std::string group = option->get_group();
+      const std::string& group = option->get_group();
       return option->count() > 0 && (group == kModelGroup || group == kMemoryGroup || option == memory_map);
     };
     const std::vector<const CLI::Option*> all = std::as_const(app_).get_options(given);

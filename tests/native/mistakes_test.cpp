@@ -161,7 +161,7 @@ TEST(Mistakes, NothingIsNoValue) {
       {"qsf-convert", {source_dir() + "/models/stories", "no/such/folder/out.qsf"}}};
   for (const auto& [name, arguments] : programs) {
     std::istringstream help(run({program(name), "--help"}).out);
-    std::size_t n = 0;
+    std::size_t n = 0, n_paths = 0;
     for (std::string line; std::getline(help, line);) {
       std::istringstream words(line);
       std::string names, type;
@@ -176,9 +176,18 @@ TEST(Mistakes, NothingIsNoValue) {
       const Ran ran = run(command);
       EXPECT_EQ(ran.code, 2) << option << ran.err;
       EXPECT_TRUE(has(ran.err, option)) << ran.err;
+      // An address would become a folder of that name.
+      if ((type == "FILE" || type == "DIR") && option != "--model") {
+        command.back() = "hf:owner/name";
+        const Ran other = run(command);
+        EXPECT_EQ(other.code, 2) << option << other.err;
+        EXPECT_TRUE(has(other.err, option + " takes a path, and hf:owner/name is an address")) << other.err;
+        ++n_paths;
+      }
       ++n;
     }
     EXPECT_GT(n, 10u) << name;
+    EXPECT_GE(n_paths, 5u) << name;
   }
   EXPECT_TRUE(has(refusal({"--kv", ""}), "bad_argument: --kv is given an empty TYPE\n"));
   EXPECT_TRUE(has(refusal({"-ctk", ""}), "--cache-type-k is given an empty TYPE\n"));
