@@ -291,10 +291,12 @@ ${rows.map(({ name, told }) => `  ${name}: ${quote(told)},`).join('\n')}
     }
   }
   blocks.push(`/** The types that a page rounds matrices to: those that need no search. */
-export type QuantType =
+export const quantTypes = [
 ${roundedFormats()
-  .map((name) => `  | ${quote(name)}`)
-  .join('\n')};`);
+  .map((name) => `  ${quote(name)},`)
+  .join('\n')}
+] as const;
+export type QuantType = (typeof quantTypes)[number];`);
   for (const { title, list, type, rows } of options) {
     const members = rows.map(
       (row) => `  /** ${withNames(row.meaning, rows)} ${limits(row)} */\n  ${row.js}: ${types[row.type].ts};`,

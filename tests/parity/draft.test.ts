@@ -38,6 +38,8 @@ let file: Blob;
 /** The same model with coarser weights, as .qsf and as GGUF. */
 let small: Blob;
 let gguf: File;
+/** The model's float weights as GGUF. */
+let wide: File;
 let other: Blob;
 
 /** Converts a model of the sources to a type. */
@@ -56,6 +58,7 @@ beforeAll(async () => {
   file = new Blob([new Uint8Array(stories())]);
   small = new Blob([converted('models/stories', 'draft.qsf', 'q2_k')]);
   gguf = new File([converted('models/stories', 'draft.gguf', 'q4_0')], 'draft.gguf');
+  wide = new File([converted('models/stories', 'wide.gguf', 'f16')], 'wide.gguf');
   other = new Blob([new Uint8Array(readFileSync(convert('tests/data/llama', 'other.qsf')))]);
 });
 
@@ -179,6 +182,24 @@ describe('a draft', () => {
     execFileSync(program('qsf-run'), [model_, '--prompt', 'a', ...of], { stdio: 'ignore' });
     const native = JSON.parse(readFileSync(receipt, 'utf8')) as { guesses: { draft: { budget: number } } };
     expect(draft!.budget).toBe(native.guesses.draft.budget);
+  });
+
+  it('has a type of its own, whatever the type of the model is', async () => {
+    const { draft } = (
+      await open({}, { draft: new Blob([converted('models/stories', 'rounded.qsf', 'q4_0')]) })
+    ).stats();
+    const typed = { source: wide, quantType: 'q8_0' };
+    const alone = await run(await open({}, typed));
+    const model = await open({}, { ...typed, draft: wide, draftType: 'q4_0' });
+    const made = model.stats().draft!;
+    expect([made.budget, made.model.weightBytes]).toEqual([draft!.budget, draft!.model.weightBytes]);
+    expect(model.stats().model.weightBytes).toBeGreaterThan(made.model.weightBytes);
+    const guessed = await run(model);
+    expect(guessed.result.guesses!.right).toBeGreaterThan(0);
+    expect(bitsOf(guessed)).toEqual(bitsOf(alone));
+    await expect(open({}, { draft: small, draftType: 'q4_0' })).rejects.toMatchObject({
+      ...{ code: 'bad_argument', message: expect.stringMatching(/^the draft model: quantType is for GGUF/) as string },
+    });
   });
 
   it('saves passes over streamed weights, and warns if it is no smaller', async () => {

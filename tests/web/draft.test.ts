@@ -38,6 +38,16 @@ it('is any source that the model can be', async () => {
   expect(backend.loads.at(-1)).not.toHaveProperty('draft');
 });
 
+it('has a type of its own', async () => {
+  const source = new File(['x'], 'draft.gguf');
+  await QSF.load(URL_, { quantType: 'q8_0', draft: { source, quantType: 'Q4_0' as 'q4_0' } });
+  await QSF.load(URL_, { quantType: 'q8_0', draft: { source: 'small.gguf' } });
+  expect(backend.loads).toMatchObject([
+    { quantType: 'q8_0', draft: [{ name: 'draft.gguf' }], draftType: 'q4_0' },
+    { quantType: 'q8_0', draft: 'https://page.test/demo/small.gguf', draftType: undefined },
+  ]);
+});
+
 it('has progress of its own', async () => {
   const seen: Progress[] = [];
   const step = { phase: 'open', loaded: 0, total: 0, network: 0, cache: 0 } as const;
@@ -55,6 +65,14 @@ it.each<[LoadOptions, string]>([
   [{ draft: URL_, guesses: 16 }, 'guesses is 16; it must be a whole number from 0 to 15'],
   [{ draft: 5 as never }, 'the draft model is 5; it must be an address,'],
   [{ draft: [] as never }, 'the draft model is a list; it must be an address,'],
+  [{ draft: null as never }, 'the draft model is null; it must be an address,'],
+  [{ draft: { quantType: 'q4_0' } as never }, 'the draft model is an object; it must be an address,'],
+  [{ draft: { source: 5 as never } }, 'the draft model is 5; it must be an address,'],
+  [{ draft: { source: URL_, quantTypes: 'q4_0' } as never }, 'did you mean quantType?'],
+  [
+    { draft: { source: URL_, quantType: 'iq1_s' as never } },
+    'quantType of the draft is "iq1_s"; it must be one of f32',
+  ],
 ])('is refused if it is no model, or has nothing to guess: %o', async (options, sentence) => {
   const refused = expect.stringContaining(sentence) as string;
   await expect(QSF.load(URL_, options)).rejects.toMatchObject({ code: 'bad_argument', message: refused });

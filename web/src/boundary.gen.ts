@@ -131,41 +131,43 @@ export const regionNames: Readonly<Record<Region, string>> = {
 };
 
 /** The types that a page rounds matrices to: those that need no search. */
-export type QuantType =
-  | 'f32'
-  | 'f16'
-  | 'bf16'
-  | '8bit'
-  | '4bit'
-  | '3bit'
-  | '2bit'
-  | '2bit-symmetric'
-  | 'ternary'
-  | 'ternary-32'
-  | 'ternary-128'
-  | 'ternary-256'
-  | 'q4_0'
-  | 'q4_1'
-  | 'q5_0'
-  | 'q5_1'
-  | 'q8_0'
-  | 'q2_k'
-  | 'q3_k'
-  | 'q4_k'
-  | 'q5_k'
-  | 'q6_k'
-  | 'iq4_nl'
-  | 'iq4_xs'
-  | 'tq1_0'
-  | 'tq2_0'
-  | 'mxfp4'
-  | 'q1_0'
-  | 'q2_0'
-  | 'q2_0-128'
-  | 'q8_f32'
-  | 'i2_s'
-  | 'bitnet-32'
-  | 'qk256';
+export const quantTypes = [
+  'f32',
+  'f16',
+  'bf16',
+  '8bit',
+  '4bit',
+  '3bit',
+  '2bit',
+  '2bit-symmetric',
+  'ternary',
+  'ternary-32',
+  'ternary-128',
+  'ternary-256',
+  'q4_0',
+  'q4_1',
+  'q5_0',
+  'q5_1',
+  'q8_0',
+  'q2_k',
+  'q3_k',
+  'q4_k',
+  'q5_k',
+  'q6_k',
+  'iq4_nl',
+  'iq4_xs',
+  'tq1_0',
+  'tq2_0',
+  'mxfp4',
+  'q1_0',
+  'q2_0',
+  'q2_0-128',
+  'q8_f32',
+  'i2_s',
+  'bitnet-32',
+  'qk256',
+] as const;
+export type QuantType = (typeof quantTypes)[number];
 
 /** Options of an opening. */
 export interface OpenOptions {

@@ -53,6 +53,8 @@ export interface LoadRequest {
   source: string | Blob | readonly NamedFile[] | Uint8Array<ArrayBuffer>;
   /** The model that guesses tokens, as `source`. */
   draft?: LoadRequest['source'] | undefined;
+  /** The type of the draft's matrices, as `quantType`. */
+  draftType?: string | undefined;
   wasm?: WasmSource;
   memory: number;
   open: OpenOptions;

@@ -1,3 +1,4 @@
+import type { QuantType } from './boundary.gen.js';
 import type { ModelSource, Stats } from './types.js';
 
 /** A second model that guesses the first one's tokens. */
@@ -8,7 +9,14 @@ export interface DraftOptions {
    * keeps its weights in memory, at most half, and is fetched and kept as the model is. `network.headers` and
    * `network.credentials` are used for it unless its server is another one than the model's.
    */
-  draft?: ModelSource | undefined;
+  draft?: ModelSource | DraftModel | undefined;
+}
+
+/** A draft with a type of its own. */
+export interface DraftModel {
+  source: ModelSource;
+  /** The type that all of its matrices are rounded to, as `quantType` of load() for the model. */
+  quantType?: QuantType | undefined;
 }
 
 /** The figures of a draft, as those of the model. */

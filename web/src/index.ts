@@ -47,7 +47,7 @@ export type {
 export type { Ranked, RerankOptions } from './rerank-types.js';
 export type { ResponseFormat } from './format-types.js';
 export type { InSequence, SequenceOptions } from './sequence-types.js';
-export type { DraftOptions, DraftStats } from './draft-types.js';
+export type { DraftModel, DraftOptions, DraftStats } from './draft-types.js';
 export type { Expected, PlanSummary, Progress, Retry } from './progress-types.js';
 export type { KvKept, KvPolicy, KvPolicyOptions } from './kv-policy-types.js';
 export type { CacheEntry, CacheUsage, PruneOptions } from './cache-types.js';

@@ -1,9 +1,11 @@
-// Models that callers give: addresses, files, lists and directories of files, and bytes.
+// Models that callers give: addresses, files, lists and directories of files, and bytes; and the types of their weights.
+import { quantTypes } from '../boundary.gen.js';
 import type { LoadRequest, NamedFile } from '../contract.js';
+import type { DraftModel } from '../draft-types.js';
 import { QSFError, messageOf } from '../errors.js';
 import { hubAddress, hubName } from './hub.js';
 import { absolute } from '../platform.js';
-import { kindOf } from './options.js';
+import { checkKind, checkKnown, kindOf, shown } from './options.js';
 import type { ModelSource } from '../types.js';
 
 /** Returns an absolute address, the name of a repository, a file, or a copy of bytes for the worker. */
@@ -23,6 +25,27 @@ export async function sourceOf(source: ModelSource, name = 'the model'): Promise
     `${name} is ${what}; it must be an address, a File or Blob, a list of files, a FileSystemHandle or an ArrayBuffer` +
       `${advice === undefined ? '' : `: ${advice}`}`,
   );
+}
+
+/** Returns the source of a draft model, and the type that its matrices are rounded to. */
+export async function draftOf(draft: ModelSource | DraftModel): Promise<Pick<LoadRequest, 'draft' | 'draftType'>> {
+  if (!isDraftModel(draft)) return { draft: await sourceOf(draft, DRAFT) };
+  checkKnown('draft', draft, DRAFT_MODEL);
+  const draftType = typeOf('quantType of the draft', draft.quantType);
+  return { draft: await sourceOf(draft.source, DRAFT), draftType };
+}
+
+const DRAFT = 'the draft model';
+const DRAFT_MODEL = { source: true, quantType: true } satisfies { [Key in keyof DraftModel]-?: true };
+const isDraftModel = (draft: ModelSource | DraftModel): draft is DraftModel =>
+  Object.prototype.hasOwnProperty.call(Object(draft), 'source');
+
+/** Returns the name of a type in lower case. Throws bad_argument for one that pages do not round to. */
+export function typeOf(name: string, given: string | undefined): string | undefined {
+  const type = checkKind(name, 'string', given)?.toLowerCase();
+  if (type === undefined || (quantTypes as readonly string[]).includes(type)) return type;
+  const known = `it must be one of ${quantTypes.join(', ')}; qsf-convert has those that need a search`;
+  throw new QSFError('bad_argument', `${name} is ${shown(given)}; ${known}`);
 }
 
 /** Advice for values that callers take for a model, by JavaScript's name for their type. */

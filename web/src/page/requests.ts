@@ -17,7 +17,7 @@ import { keepsModels, ownFile } from '../platform.js';
 import { savedName } from '../sources/saved-files.js';
 import { HOLDING, holdOf } from './holding.js';
 import { kvPolicyOf } from './kv-policy.js';
-import { bytesOf, present, sourceOf } from './model-source.js';
+import { bytesOf, draftOf, present, sourceOf, typeOf } from './model-source.js';
 import { checkKind, checkKnown, checkName, checkOption, checkOptions, kindOf, shown } from './options.js';
 import { LISTS, samplingLists } from './sampling.js';
 import type { ConversationOptions } from '../conversation-types.js';
@@ -149,7 +149,7 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
     }),
     kv: checkName('kv', kvTypes, options.kv),
     sha256: digestOf(options.sha256),
-    quantType: typeOf(options.quantType),
+    quantType: typeOf('quantType', options.quantType),
     cache: (checkKind('cache', 'boolean', options.cache) ?? true) && keepsModels,
     cacheLimit: cacheLimit === undefined ? undefined : checkOption('cacheLimit', CACHE_LIMIT, cacheLimit),
     background: checkKind('background', 'boolean', options.background) ?? false,
@@ -158,15 +158,9 @@ export async function loadRequest(source: ModelSource, options: LoadOptions): Pr
     threads: threads === undefined ? undefined : checkOption('threads', THREADS, threads),
     network: networkOf(options.network ?? {}),
     source: await sourceOf(source),
-    ...(draft !== undefined && { draft: await sourceOf(draft, 'the draft model') }),
+    ...(draft !== undefined && (await draftOf(draft))),
     wasm: wasmOf(options),
   };
-}
-
-/** Returns the name of a type in lower case. */
-function typeOf(quantType: string | undefined): string | undefined {
-  if (quantType === '') throw new QSFError('bad_argument', 'quantType is empty; it must be a type');
-  return checkKind('quantType', 'string', quantType)?.toLowerCase();
 }
 
 function digestOf(sha256: string | undefined): string | undefined {

@@ -93,12 +93,12 @@ export class Draft {
 }
 
 /** Returns the request of a model's draft. Headers and credentials are not for another server than the model's. */
-function draftRequest({ draft, sha256: _, quantType: _type, ...request }: LoadRequest): LoadRequest {
+function draftRequest({ draft, draftType: quantType, sha256: _, ...request }: LoadRequest): LoadRequest {
   const source = draft!;
   const { headers, credentials, ...rest } = request.network;
   const isOther = isRemote(source) && isRemote(request.source) && originOf(source) !== originOf(request.source);
   const network = isOther ? rest : { ...rest, ...(headers && { headers }), ...(credentials && { credentials }) };
-  return { ...request, source, network, kv: undefined };
+  return { ...request, source, quantType, network, kv: undefined };
 }
 
 function originOf(address: string): string {
