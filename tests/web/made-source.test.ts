@@ -287,7 +287,7 @@ describe('a made source that is kept', () => {
       throw new Error('enough');
     };
     const cache = new FakeCache();
-    const other = new KeptMadeSource(made, cache, { url: URL_, validator: '"one"', size: model.length });
+    const other = new KeptMadeSource(made, cache, () => ({ url: URL_, validator: '"one"', size: model.length }));
     await expect(other.keep([{ offset: 0, size: 3_000_000, crc: undefined }, ...large])).rejects.toThrow('enough');
     expect(wanted).toEqual([1, 2]);
   });
@@ -349,6 +349,48 @@ describe('a made source that is kept', () => {
     await source.keep(segments);
     expect(cache.identity?.validator).toBe('"two"');
     expect(same(cache.bytes, made)).toBe(true);
+  });
+
+  /** The server with another version of the file, from the request on that `when` finds. */
+  function changing(when: (n: number) => boolean) {
+    const at = server();
+    const modes: (RequestCache | undefined)[] = [];
+    const other = model.map((byte, i) => (i < FRONT ? byte : byte + 5));
+    at.fault = (n) => {
+      if (when(n)) [at.bytes, at.etag] = [other, '"two"'];
+      return undefined;
+    };
+    const answer = at.fetch;
+    const fetch = (input: unknown, init?: RequestInit) => {
+      modes.push(init?.cache);
+      return answer(input, init);
+    };
+    return { at: Object.assign(at, { fetch }), other: madeFile(other), modes };
+  }
+  const TWO = { url: URL_, validator: '"two"', size: MADE_SIZE, of: model.length };
+
+  it('is the version that it was made of, if the file changes while it is fetched', async () => {
+    let isLate = false;
+    const { at, other, modes } = changing(() => isLate);
+    const cache = new FakeCache();
+    const source = await openKept(at, cache);
+    await bytesOf(source, segments[0]!.offset, SEGMENT);
+    isLate = true;
+    await expect(source.keep(segments)).rejects.toMatchObject({ code: 'file_changed' });
+    await source.restart();
+    await source.keep(segments);
+    expect(cache.identity).toEqual(TWO);
+    expect(same(cache.bytes, other)).toBe(true);
+    expect(new Set(modes)).toEqual(new Set(['no-store']));
+  });
+
+  it('is the version that it was made of, if the file changes while its front is read', async () => {
+    const { at, other } = changing((n) => n === 1);
+    const cache = new FakeCache();
+    const source = await openKept(at, cache);
+    await source.keep(segments);
+    expect(cache.identity).toEqual(TWO);
+    expect(same(cache.bytes, other)).toBe(true);
   });
 
   it('never asks the server for bytes that the kept file has lost, because it has others there', async () => {

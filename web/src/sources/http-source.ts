@@ -27,6 +27,8 @@ export class HttpSource implements ByteSource {
   readonly #url: string;
   readonly #access: Access;
   #cache: ModelCache | undefined;
+  /** Whether this or another source keeps the bytes, so that the browser must not. */
+  readonly #isKept: boolean;
   readonly #warn: Warn | undefined;
   #http!: HttpFile;
   #head: Uint8Array | undefined;
@@ -69,6 +71,7 @@ export class HttpSource implements ByteSource {
   private constructor(url: string, cache: ModelCache | undefined, access: Access, warn: Warn | undefined) {
     this.#url = url;
     this.#cache = cache;
+    this.#isKept = cache?.owned === true;
     this.#access = access;
     this.#warn = warn;
   }
@@ -77,7 +80,7 @@ export class HttpSource implements ByteSource {
     const http = new HttpFile(this.#url, {
       ...this.#access,
       origin: globalThis.location?.origin,
-      cacheMode: this.#cache?.owned ? 'no-store' : 'default',
+      cacheMode: this.#isKept ? 'no-store' : 'default',
       onRetry: this.#warn,
     });
     this.#http = http;
@@ -119,12 +122,15 @@ export class HttpSource implements ByteSource {
     return this.#head;
   }
 
-  /** Gives the cache to another source, and keeps nothing from now on. Undefined if there is none that can be written. */
-  detach(): { cache: ModelCache; identity: Identity } | undefined {
+  /**
+   * Gives the cache to another source, and keeps nothing from now on. `identity` returns the file as it was opened last.
+   * Undefined if there is no cache that can be written.
+   */
+  detach(): { cache: ModelCache; identity: () => Identity } | undefined {
     const cache = this.#cache;
     if (!cache?.owned || !cache.writable) return undefined;
     this.#cache = undefined;
-    return { cache, identity: { url: this.#url, validator: this.#http.validator, size: this.size } };
+    return { cache, identity: () => ({ url: this.#url, validator: this.#http.validator, size: this.size }) };
   }
 
   /** A whole response answers every read, and a complete cache requests only bytes that it has lost. */

@@ -17,7 +17,7 @@ export class KeptMadeSource implements ByteSource {
   readonly makes = true;
   readonly #made: MadeSource;
   readonly #cache: ModelCache;
-  readonly #identity: Identity;
+  readonly #at: () => Identity;
   /** Checksums of segments that were made here, by offset. */
   readonly #checksums = new Map<number, number>();
   /** Segments that are being made, by offset. */
@@ -26,14 +26,20 @@ export class KeptMadeSource implements ByteSource {
   #cacheBytes = 0;
   #closed = false;
 
-  /** Keeps a made file in a cache, both of which it owns. `at` is the file at the address. */
-  constructor(made: MadeSource, cache: ModelCache, at: Identity) {
+  /** Keeps a made file in a cache, both of which it owns. `at` returns the file at the address, as it was opened last. */
+  constructor(made: MadeSource, cache: ModelCache, at: () => Identity) {
     this.#made = made;
     this.#cache = cache;
-    this.#identity = { ...at, size: made.size, of: at.size };
+    this.#at = at;
     const kept = cache.identity;
-    const same = kept?.size === made.size && kept.of === at.size && kept.validator === at.validator;
-    if (!same) cache.reset(this.#identity);
+    const own = this.#identity;
+    const same = kept?.size === own.size && kept.of === own.of && kept.validator === own.validator;
+    if (!same) cache.reset(own);
+  }
+
+  get #identity(): Identity {
+    const at = this.#at();
+    return { ...at, size: this.#made.size, of: at.size };
   }
 
   get size(): number {
@@ -118,9 +124,11 @@ export class KeptMadeSource implements ByteSource {
   async keep(pieces: readonly Piece[]): Promise<void> {
     if (this.#cache.complete) return;
     const pending = pieces.filter(({ offset, size }) => !this.#cache.verified.covers(offset, size));
+    // After an error nothing more is made, because a restart must not meet bytes of an earlier version.
+    const errors: unknown[] = [];
     const next = async (): Promise<void> => {
       for (let group = takeGroup(pending); group.length > 0; group = takeGroup(pending)) {
-        if (this.#closed || !this.#cache.writable) return;
+        if (errors.length > 0 || this.#closed || !this.#cache.writable) return;
         const isKept = ({ offset, size }: Piece) => this.#cache.verified.covers(offset, size);
         // The engine may have read some of them meanwhile.
         const forget = await this.#made.fetch(group.filter((one) => !isKept(one) && !this.#flying.has(one.offset)));
@@ -136,7 +144,8 @@ export class KeptMadeSource implements ByteSource {
         }
       }
     };
-    await Promise.all(Array.from({ length: TOGETHER }, next));
+    await Promise.all(Array.from({ length: TOGETHER }, () => next().catch((error: unknown) => errors.push(error))));
+    if (errors.length > 0) throw errors[0];
     if (!this.#closed && this.#cache.writable) await this.#complete(pieces);
   }
 
@@ -172,9 +181,10 @@ export class KeptMadeSource implements ByteSource {
   }
 
   async restart(): Promise<void> {
-    this.#cache.reset(this.#identity);
     this.#checksums.clear();
+    this.#cache.reset(this.#identity);
     await this.#made.restart();
+    this.#cache.reset(this.#identity); // another version may have another size
   }
 
   stats(): SourceStats {

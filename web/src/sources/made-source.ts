@@ -3,6 +3,7 @@
 import type { Failure } from '../boundary.gen.js';
 import type { Maker, MakerStarter } from '../wasm/maker.js';
 import { MiB } from '../constants.js';
+import { QSFError } from '../errors.js';
 import { MadeFiles } from './made-files.js';
 import type { FileRange, Forget, OpenFile } from './made-files.js';
 import { Early } from './early.js';
@@ -48,7 +49,11 @@ export class MadeSource implements ByteSource {
   static async open(making: Making): Promise<MadeSource> {
     const source = new MadeSource(making);
     try {
-      await source.#plan();
+      await source.#plan().catch((error: unknown) => {
+        // No caller has seen a byte of the version that is gone.
+        if (error instanceof QSFError && error.code === 'file_changed') return source.restart();
+        throw error;
+      });
       return source;
     } catch (error) {
       await source.close();

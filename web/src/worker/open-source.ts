@@ -43,12 +43,13 @@ export async function openSource(request: LoadRequest, start: MakerStarter, warn
   const isNew = kept.cache.verified.total === 0;
   const made = await closing(kept.cache, make({ ...request, cache: false }, first, start, warn, isNew));
   const { quantType } = request;
-  if (!(await hasRoom(request, kept.identity.url, made.size))) {
-    kept.cache.reset(kept.identity); // nothing is left of an earlier visit
+  const at = kept.identity;
+  if (!(await hasRoom(request, at().url, made.size))) {
+    kept.cache.reset(at()); // nothing is left of an earlier visit
     await kept.cache.close();
     return made;
   }
-  return new KeptMadeSource(made, kept.cache, { ...kept.identity, ...(quantType !== undefined && { quantType }) });
+  return new KeptMadeSource(made, kept.cache, () => ({ ...at(), ...(quantType !== undefined && { quantType }) }));
 }
 
 /** Opens a model of another kind. Its errors name the address. */
