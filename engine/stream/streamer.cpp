@@ -330,7 +330,7 @@ bool Streamer::request(std::uint32_t segment, bool evict) {
 /// Requests selected segments, then the ring's next segments in order of use, in this pass and the next, up to the next
 /// selection, then absent pinned segments.
 void Streamer::look_ahead() {
-  if (waits_) return;  // what was evicted for the acquired segment would be read into its room again, and again evicted
+  if (waits_) return;  // reads would take the room that evictions have made for the acquired segment
   for (; next_wanted_ < n_wanted_; ++next_wanted_) {
     const SegmentState& entry = states_[wanted_[next_wanted_]];
     if (!entry.due || entry.state.load(std::memory_order_acquire) != State::absent) continue;
