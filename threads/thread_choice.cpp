@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 
 namespace qsf {
 namespace {
@@ -15,11 +16,12 @@ constexpr double kHopeless = 3;                  // times as slow: the trial end
 constexpr double kWorse = 1.1;                   // in the first two pairs: the trial ends early
 constexpr double kClear = 0.8;                   // in the first two pairs: the trial ends early
 constexpr std::uint32_t kSoon = 4, kLate = 128;  // figures between two trials; the first one follows the first token
-constexpr std::uint32_t kAtEnd = 16;             // figures after a trial that left no further number in its direction
+constexpr std::uint32_t kAtEnd = 16;             // the least of rest_
+constexpr double kOvertaken = 1.15;              // of the time that the other number took: it is chosen at once
 
 }  // namespace
 
-ThreadChoice::ThreadChoice(std::uint32_t most) : between_(1) {
+ThreadChoice::ThreadChoice(std::uint32_t most) : between_(1), rest_(kAtEnd) {
   most = std::max(most, 1u);
   rungs_[n_rungs_++] = most;
   if (most > 2) rungs_[n_rungs_++] = most - 1;
@@ -36,6 +38,7 @@ void ThreadChoice::took(double seconds) {
     return begin_trial();
   }
   sum_ += seconds;
+  fastest_ = count_ > 0 ? std::min(fastest_, seconds) : seconds;
   if (++count_ < kTokens) return;
   const double mean = sum_ / kTokens;
   sum_ = 0;
@@ -43,6 +46,8 @@ void ThreadChoice::took(double seconds) {
   if (least_ > 0 && (mean > kChange * least_ || kChange * mean < before_)) between_ = std::min(between_, kSoon);
   mean_ = mean;
   least_ = least_ > 0 ? std::min(least_, mean) : mean;
+  if (++held_ >= kLate) rest_ = kAtEnd;
+  if (other_time_ > 0 && fastest_ > kOvertaken * other_time_) return change();
   if (++figures_ >= between_) begin_trial();
 }
 
@@ -56,6 +61,8 @@ void ThreadChoice::in_trial(double seconds) {
     with_tried_ = seconds;
     return;
   }
+  tried_sum_ += with_tried_;
+  chosen_sum_ += seconds;
   ratios_[n_ratios_++] = with_tried_ / seconds;
   const auto known = std::span(ratios_).first(n_ratios_);
   if (n_ratios_ == 2 && std::ranges::min(known) > kWorse) return end_trial(false);
@@ -76,19 +83,39 @@ int ThreadChoice::next_rung() const {
   return static_cast<int>(chosen_) + kSteps[step_ % kSteps.size()];
 }
 
+/// Chooses the other number without a trial. The system gives a thread that has slept the processor of a busy program
+/// and takes it back after some tokens, so that too many threads are fast in every trial and slow afterwards. A number
+/// that is left soon after it was chosen doubles the figures until it is tried again.
+void ThreadChoice::change() {
+  if (held_ < kAtEnd) rest_ = std::min(2 * rest_, kLate);
+  std::swap(chosen_, other_);
+  tried_ = chosen_;
+  std::swap(mean_, other_time_);
+  between_ = rest_;
+  held_ = 0;
+  begin_figures();
+}
+
 void ThreadChoice::end_trial(bool better) {
+  other_ = better ? chosen_ : tried_;
+  other_time_ = n_ratios_ > 0 ? (better ? chosen_sum_ : tried_sum_) / n_ratios_ : 0;
   if (better) {
     chosen_ = tried_;
-    between_ = is_rung(next_rung()) ? 1 : kAtEnd;  // tries further in the same direction
+    between_ = is_rung(next_rung()) ? 1 : rest_;  // tries further in the same direction
     mean_ = with_tried_;
+    held_ = 0;
   } else {
     tried_ = chosen_;
     ++step_;
     between_ = std::clamp(2 * between_, kSoon, kLate);
   }
+  begin_figures();
+}
+
+void ThreadChoice::begin_figures() {
   before_ = mean_;
   least_ = 0;
-  sum_ = 0;
+  sum_ = tried_sum_ = chosen_sum_ = 0;
   count_ = figures_ = turn_ = n_ratios_ = 0;
 }
 

@@ -31,6 +31,8 @@ class ThreadChoice {
   void begin_trial();
   void in_trial(double seconds);
   void end_trial(bool better);
+  void change();
+  void begin_figures();
 
   std::array<std::uint32_t, 34> rungs_{};  // numbers of threads, most first
   std::uint32_t n_rungs_ = 0;
@@ -38,14 +40,20 @@ class ThreadChoice {
   std::uint32_t step_ = 0;                // direction of the next trial
   std::uint32_t count_ = 0;               // tokens in the current figure
   double sum_ = 0;                        // their time
+  double fastest_ = 0;                    // the least of their times
   double mean_ = 0;                       // of the last figure with chosen_
   double least_ = 0, before_ = 0;  // the least figure since the last trial, and the last one before that; 0: none yet
   std::uint32_t figures_ = 0;      // since the last trial
   std::uint32_t between_ = 0;      // figures between two trials
   std::uint32_t turn_ = 0;         // tokens of the trial
   double with_tried_ = 0;          // the time of the current pair's first run
-  std::array<double, kPairs> ratios_{};  // of the two runs' times, in each pair
+  double tried_sum_ = 0, chosen_sum_ = 0;  // of the times in all pairs
+  std::array<double, kPairs> ratios_{};    // of the two runs' times, in each pair
   std::uint32_t n_ratios_ = 0;
+  std::uint32_t other_ = 0;  // of rungs_, the one that the last trial did not choose
+  double other_time_ = 0;    // of a token with it; 0: unknown
+  std::uint32_t held_ = 0;   // figures since chosen_ changed
+  std::uint32_t rest_;       // figures after a trial that left no further number in its direction
 };
 
 }  // namespace qsf

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -147,6 +148,29 @@ TEST(ThreadChoice, TriesSoonAfterTokensBecomeFaster) {
   ASSERT_EQ(choice.threads(), 1u);
   run(choice, idle, 60, random);
   EXPECT_EQ(choice.threads(), 2u);
+}
+
+// The system gives a thread that has slept the processor of a busy program for some tokens: two threads are fast in a
+// trial and slow afterwards.
+TEST(ThreadChoice, LeavesANumberThatIsFastInTrialsOnly) {
+  constexpr int kMachines = 100;
+  for (const int tokens : {64, 1000}) {
+    double sum = 0;
+    for (unsigned seed = 0; seed < kMachines; ++seed) {
+      std::mt19937 random(seed);
+      std::uniform_real_distribution<double> noise(0.9, 1.1);
+      ThreadChoice choice(2);
+      int favoured = 0;  // tokens
+      for (int token = 0; token < tokens; ++token) {
+        const bool one = choice.threads() == 1;
+        const double seconds = (one ? 1.0 : favoured > 0 ? 0.85 : 1.65) * noise(random);
+        favoured = std::clamp(favoured + (one ? 1 : -1), 0, 12);
+        choice.took(seconds);
+        sum += seconds;
+      }
+    }
+    EXPECT_LT(sum / kMachines / tokens, tokens == 64 ? 1.06 : 1.02) << tokens << " tokens; one thread takes 1";
+  }
 }
 
 }  // namespace
