@@ -33,8 +33,8 @@ class AlignedBuffers {
   std::size_t each_;
 };
 
-/// The bytes of a piece that holds a segment of 1 MiB, wherever the segment begins.
-inline constexpr std::size_t kPieceBytes = (1u << 20) + 2 * kBlock;
+/// The bytes of a buffer: 512 KiB of requests, wherever they begin. Buffers of 1 MiB read no faster.
+inline constexpr std::size_t kPieceBytes = (512u << 10) + 2 * kBlock;
 
 /// Belongs to one thread.
 class PieceReads {

@@ -57,7 +57,7 @@ struct PieceSource {
   }
 
   static Result<void*> open(const std::string& where, const SourceOptions&, std::uint64_t& size) {
-    constexpr std::size_t kBuffers = 4;  // four MiB are more than a fast disk moves in its latency
+    constexpr std::size_t kBuffers = 4;  // two MiB are more than a fast disk moves in its latency
     auto state = std::make_unique<PieceSource>();
     QSF_LET(file, open_regular(where, size));
     const DirectFile direct = reopen_direct(file.fd());
