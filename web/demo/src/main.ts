@@ -156,10 +156,14 @@ async function chooseMode(llm: QSF): Promise<void> {
   const { chatTemplate } = await llm.info();
   const chats = chatTemplate !== undefined;
   if (chats) {
-    // The renderer of Markdown is half of the chat's code: it begins in a task of its own.
+    // On a slow phone each of these steps is a task of its own. The renderer of Markdown is half of the chat's code.
     await import('./markdown.js');
+    await nextTask();
     const { ChatMode } = await import('./chat.js');
+    await nextTask();
     chat ??= new ChatMode(stage, options);
+    await nextTask();
+    if (slot.llm !== llm) return;
     chat.open(llm, titleOf(slot.source, MODEL));
     noteLast(slot.source, chosenBudget());
     if (goesOn) await chat.goOn();
