@@ -130,15 +130,17 @@ std::string fixed(double number, int digits) {
   return text.data();
 }
 
-int fail(const Error& error) {
-  const std::string_view name = error_name(error.code);
-  std::fprintf(stderr, "qsf-convert: %.*s: %s\n", static_cast<int>(name.size()), name.data(),
-               sentence_without_secrets(error.sentence).c_str());
+/// Prints one line, "qsf-convert: CODE: sentence".
+int fail(ErrorCode code, std::string_view sentence) {
+  std::fprintf(stderr, "qsf-convert: %s: %s\n", std::string(error_name(code)).c_str(),
+               printable(sentence_without_secrets(sentence)).c_str());
   return kFailed;
 }
 
+int fail(const Error& error) { return fail(error.code, error.sentence); }
+
 int usage(std::string_view sentence) {
-  fail(make_error(ErrorCode::bad_argument, "{} (see --help)", sentence_without_secrets(sentence)));
+  fail(ErrorCode::bad_argument, std::string(sentence) + " (see --help)");
   return kMistaken;
 }
 

@@ -244,6 +244,7 @@ class Builder {
 }  // namespace
 
 Result<Json> read_json(const Input& input, std::uint64_t offset, std::uint64_t size) {
+  if (size == 0) return make_error(ErrorCode::bad_input, "{:.100} is empty, and not valid JSON", input.name);
   Characters characters(input, offset, size);
   Builder builder(characters, input.name);
   const bool whole = Json::sax_parse(CharacterIterator(&characters), CharacterIterator(nullptr), &builder);

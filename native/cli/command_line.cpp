@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "native/cli/names.h"
 #include "native/sources/address.h"
 #include "native/sources/ascii.h"
 
@@ -17,11 +18,6 @@ namespace {
 constexpr std::array<std::string_view, 2> kMayBeEmpty{"TEXT", "NAMES"};
 constexpr std::array<std::string_view, 2> kPaths{"FILE", "DIR"};
 constexpr std::string_view kSizes = "a number above 0, or a size such as 64M, 64MiB or 1.5G";
-
-template <class Values, class Value>
-bool contains(const Values& values, const Value& value) {
-  return std::ranges::find(values, value) != std::ranges::end(values);
-}
 
 bool read_real(std::string_view text, double& out, std::string_view& rest) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -210,8 +206,8 @@ bool takes_path(const CLI::Option& option) { return contains(kPaths, type_of(opt
 
 Parsed parse(CLI::App& app, int argc, char** argv, Program program) {
   app.formatter(std::make_shared<Help>());
-  std::string shell, shells;
-  for (const std::string_view name : kShells) shells += (shells.empty() ? "" : ", ") + std::string(name);
+  std::string shell;
+  const std::string shells = joined(kShells);
   const CLI::Option* const completes =
       app.add_option("--completion", shell, "Print a completion file for a shell: " + shells)->type_name("SHELL");
   program.choices[completes].assign(kShells.begin(), kShells.end());
@@ -225,7 +221,7 @@ Parsed parse(CLI::App& app, int argc, char** argv, Program program) {
     app.parse(argc, arguments.data());
     if (const std::string wrong = wrong_value(app); !wrong.empty()) return {Parsed::What::mistake, wrong};
     if (completes->count() != 0) {
-      if (std::ranges::find(kShells, shell) == kShells.end()) {
+      if (!contains(kShells, shell)) {
         return {Parsed::What::mistake, "--completion is one of " + shells + ", not '" + shell + "'"};
       }
       std::fputs(completion(app, program.choices, shell).c_str(), stdout);

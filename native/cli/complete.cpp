@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "native/cli/command_line.h"
+#include "native/cli/names.h"
 
 namespace qsf {
 namespace {
@@ -14,12 +15,6 @@ struct Row {
   bool value = false, file = false;
   std::vector<std::string> choices;
 };
-
-std::string joined(const std::vector<std::string>& words, std::string_view between) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : std::string(between)) + word;
-  return out;
-}
 
 /// Returns the text with a backslash before each character of `which`.
 std::string escaped(std::string_view text, std::string_view which) {

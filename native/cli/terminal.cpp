@@ -51,9 +51,11 @@ std::string printable(std::string_view text, bool lines) {
   return out;
 }
 
-void tell(const Error& error) {
-  write_line(colored("qsf-run: " + std::string(error_name(error.code)) + ":", 31) + " " +
-             printable(sentence_without_secrets(error.sentence)));
+void tell(const Error& error) { tell(error.code, error.sentence); }
+
+void tell(ErrorCode code, std::string_view sentence) {
+  write_line(colored("qsf-run: " + std::string(error_name(code)) + ":", 31) + " " +
+             printable(sentence_without_secrets(sentence)));
 }
 
 void think(std::string_view text) {

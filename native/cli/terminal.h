@@ -21,8 +21,9 @@ void use_color(Color color);
 /// a terminal. Keeps line feeds and tabs if `lines` is set.
 std::string printable(std::string_view text, bool lines = false);
 
-/// Prints one line, "qsf-run: CODE: sentence".
+/// Print one line, "qsf-run: CODE: sentence", without the secrets of its addresses.
 void tell(const Error& error);
+void tell(ErrorCode code, std::string_view sentence);
 /// Prints a piece of text that is not an answer, in a fainter colour.
 void think(std::string_view text);
 /// Prints one line, "qsf-run: sentence".

@@ -94,7 +94,7 @@ Result<Json> read_json(const std::string& path, std::size_t limit, std::string_v
   if (maker.twice() != nullptr) {
     return make_error(ErrorCode::bad_input, "{} has an object with the key '{:.60}' twice", path, *maker.twice());
   }
-  return make_error(ErrorCode::bad_input, "{} is not {}", path, instead);
+  return make_error(ErrorCode::bad_input, "{} is {}not {}", path, text.empty() ? "empty, and " : "", instead);
 }
 
 }  // namespace qsf::run

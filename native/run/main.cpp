@@ -92,7 +92,7 @@ int run(int argc, char** argv) {
     const Status kept = write_kernel_speeds(kernel_file, kernels);
     if (!kept && o.verbose) note(kept.error().sentence);
   }
-  for (const std::string& sentence : (*opened)->notes()) note(printable(sentence));
+  for (const std::string& sentence : (*opened)->notes()) note(sentence);
   catch_signals();
   Job job{o, **opened, std::move(measured), progress ? &*progress : nullptr};
   return run_opened(job);

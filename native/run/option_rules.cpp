@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "native/cli/names.h"
 #include "native/cli/scores.h"
 #include "native/run/digest.h"
 #include "native/run/kernels.h"
@@ -21,10 +22,6 @@ namespace {
 /// Names that they have for types of keys and values.
 constexpr std::array<std::pair<std::string_view, KvType>, 3> kCacheTypes{
     {{"q8_0", KvType::q8}, {"q4_0", KvType::q4}, {"q4_1", KvType::q4}}};
-
-bool contains(const std::vector<std::string_view>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 bool same_but_case(std::string_view a, std::string_view b) { return std::ranges::equal(a, b, {}, lower, lower); }
 

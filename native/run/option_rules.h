@@ -14,13 +14,6 @@ namespace qsf::run {
 
 inline constexpr std::array<std::string_view, 2> kYesNo{"no", "yes"};
 
-template <class Names>
-std::string joined(const Names& names) {
-  std::string out;
-  for (const auto& name : names) out += (out.empty() ? "" : ", ") + std::string(name);
-  return out;
-}
-
 /// Return the names of sources of files, and of formats.
 std::vector<std::string_view> source_names();
 std::vector<std::string_view> format_names();

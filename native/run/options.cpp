@@ -8,6 +8,7 @@
 
 #include "native/cli/command_line.h"
 #include "native/cli/exit_status.h"
+#include "native/cli/names.h"
 #include "native/host/draft.h"
 #include "native/host/kv_policy.h"
 #include "native/run/kernels.h"
@@ -45,7 +46,7 @@ constexpr ManualSection kExamples{
     "Examples", " qsf-run model.qsf --prompt \"Once upon a time\" --ram-budget 64M\n qsf-run model.qsf --chat\n"};
 
 int refuse(std::string_view sentence) {
-  tell(make_error(ErrorCode::bad_argument, "{}", sentence_without_secrets(sentence)));
+  tell(ErrorCode::bad_argument, sentence);
   return kMistaken;
 }
 
@@ -346,8 +347,7 @@ std::optional<int> parse(int argc, char** argv, Options& o) {
   if (o.host.open.kv_chosen != 0 && !(o.session_file + o.prompt_cache).empty()) {
     return refuse("--session and --prompt-cache save all positions or the first and last ones, not chosen ones");
   }
-  o.host.monitor = {
-      read_size(words.least_memory, kMiB).value_or(0), {}, [](const std::string& s) { note(printable(s)); }};
+  o.host.monitor = {read_size(words.least_memory, kMiB).value_or(0), {}, [](const std::string& s) { note(s); }};
   if (o.host.monitor.least != 0 && o.host.open.kv_window == 0) {
     return refuse("--memory-monitor evicts positions by a policy: --kv-policy is needed");
   }

@@ -9,6 +9,7 @@ namespace qsf {
 namespace {
 
 constexpr std::string_view kHttp = "http://", kHttps = "https://", kMark = "://", kSecret = "***";
+constexpr std::array<std::string_view, 3> kSchemes{"https:", "http:", "hf:"};
 
 bool begins(std::string_view text, std::string_view with) {
   return text.size() >= with.size() &&
@@ -20,9 +21,35 @@ bool is_of_scheme(char c) {
   return (letter >= 'a' && letter <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
 }
 
+/// The places of an address in a text: of its first character, and of its host.
+struct Place {
+  std::size_t begin = std::string_view::npos, host = std::string_view::npos;
+};
+
+/// Finds the first address: a scheme with "://", or one of kSchemes, whose slashes may be missing.
+Place find_address(std::string_view text) {
+  Place first;
+  if (const std::size_t mark = text.find(kMark); mark != text.npos) {
+    first = {mark, mark + kMark.size()};
+    while (first.begin > 0 && is_of_scheme(text[first.begin - 1])) --first.begin;
+  }
+  for (const std::string_view scheme : kSchemes) {
+    for (std::size_t end = 0;;) {
+      const std::string_view before = text.substr(0, first.begin).substr(end);
+      const auto found = std::ranges::search(before, scheme, {}, lower);
+      const auto begin = static_cast<std::size_t>(found.begin() - text.begin());
+      end = begin + scheme.size();
+      if (found.empty() || end == first.begin) break;  // "hf:https://" is of the second scheme
+      if (begin > 0 && is_of_scheme(text[begin - 1])) continue;
+      first = {begin, std::min(text.find_first_not_of("/\\", end), text.size())};
+      break;
+    }
+  }
+  return first;
+}
+
 /// Returns the visible parts of an address.
-std::string shown(std::string_view address) {
-  const std::size_t host = address.find(kMark) + kMark.size();
+std::string shown(std::string_view address, std::size_t host) {
   const std::size_t path = std::min(address.find_first_of("/?#", host), address.size());
   const std::size_t user = address.substr(0, path).rfind('@');
   const std::string_view authority = address.substr(host, path - host);
@@ -74,21 +101,19 @@ bool same_origin(std::string_view a, std::string_view b) {
 bool is_https(std::string_view where) { return begins(where, kHttps); }
 
 std::string without_secrets(std::string_view text) {
-  return is_url(text) ? shown(text) : sentence_without_secrets(text);
+  return is_address(text) ? shown(text, find_address(text).host) : sentence_without_secrets(text);
 }
 
 std::string sentence_without_secrets(std::string_view sentence) {
   std::string out;
-  for (std::size_t mark; (mark = sentence.find(kMark)) != sentence.npos;) {
-    std::size_t begin = mark;
-    while (begin > 0 && is_of_scheme(sentence[begin - 1])) --begin;
-    out += sentence.substr(0, begin);
-    sentence.remove_prefix(begin);
+  for (Place at; (at = find_address(sentence)).begin != sentence.npos;) {
+    out += sentence.substr(0, at.begin);
+    sentence.remove_prefix(at.begin);
+    const std::size_t host = at.host - at.begin;
     std::size_t length = std::min(sentence.find_first_of(" \t\r\n\"'<>"), sentence.size());
     // Marks at its end belong to the sentence.
-    length = sentence.substr(0, length).find_last_not_of(".,:;!)") + 1;
-    length = std::max(length, mark - begin + kMark.size());
-    out += shown(sentence.substr(0, length));
+    length = std::max(sentence.substr(0, length).find_last_not_of(".,:;!)") + 1, host);
+    out += shown(sentence.substr(0, length), host);
     sentence.remove_prefix(length);
   }
   return out += sentence;

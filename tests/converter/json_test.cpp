@@ -66,6 +66,8 @@ TEST(ModelJson, IsToldFromWhatIsNoneByLineAndColumn) {
   EXPECT_EQ(refusal("{\"\xc3\xa4\": }"), "x.json is not valid JSON: see line 1, column 7") << "characters are counted";
   EXPECT_EQ(refusal("[1, 2]\n\n3"), "x.json is not valid JSON: see line 3, column 1");
   EXPECT_EQ(refusal("[1,\n2"), "x.json is not valid JSON: see line 2, column 1") << "where it ends";
+  EXPECT_EQ(refusal(" "), "x.json is not valid JSON: see line 1, column 1");
+  EXPECT_EQ(refusal(""), "x.json is empty, and not valid JSON");
 }
 
 TEST(ModelJson, HasEveryKeyOfAnObjectOnce) {

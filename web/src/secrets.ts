@@ -2,16 +2,22 @@
 
 /** The text that replaces a part that may be secret. */
 const HIDDEN = '***';
-/** An address in a text, and the punctuation of the text that follows it. */
-const ADDRESS = /\b([a-z][a-z\d+.-]*:\/\/)([^\s"<>]*?)([.,;:!?)']*)(?=[\s"<>]|$)/gi;
+/** An address in a text, with slashes or of a scheme that needs none, and the punctuation of the text that follows it. */
+const ADDRESS = /\b((?:hf:)?[a-z][a-z\d+.-]{0,40}:\/\/|(?:hf|https?):[\\/]*)([^\s"<>]*)/gi;
+const PUNCTUATION = `.,;:!?)'`;
 
-/** Returns the text with user, password, query values and fragment of its addresses replaced by `***`. */
+/**
+ * Returns the text with user, password, query values and fragment of its addresses replaced by `***`. Takes time in
+ * proportion to the text, which may come from a link.
+ */
 export function hideSecrets(text: string): string {
-  return text.replace(ADDRESS, (_, scheme: string, rest: string, end: string) => {
-    const [, place = '', query, fragment] = /^([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s.exec(rest)!;
+  return text.replace(ADDRESS, (_, scheme: string, rest: string) => {
+    let length = rest.length;
+    while (length > 0 && PUNCTUATION.includes(rest[length - 1]!)) length--;
+    const [, place = '', query, fragment] = /^([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s.exec(rest.slice(0, length))!;
     const shown = place.replace(/^[^/\\]*@/, `${HIDDEN}@`);
     const asked = query === undefined ? '' : `?${query.split('&').map(hideValue).join('&')}`;
-    return `${scheme}${shown}${asked}${fragment ? `#${HIDDEN}` : ''}${end}`;
+    return `${scheme}${shown}${asked}${fragment ? `#${HIDDEN}` : ''}${rest.slice(length)}`;
   });
 }
 
