@@ -100,7 +100,9 @@ describe('the worker', () => {
   it('of another origin that does not load is told what a policy needs', async () => {
     fate = { message: '' };
     vi.stubGlobal('fetch', answer(200, 'text/javascript'));
-    await expect(startWorker('https://cdn.test/worker.js')).rejects.toThrow(/blob: in worker-src, and its origin/);
+    await expect(startWorker('https://cdn.test/worker.js')).rejects.toThrow(
+      /blob: and its origin in worker-src, and its origin in script-src and connect-src$/,
+    );
   });
 });
 
@@ -174,7 +176,7 @@ describe('the worker of a bundler', () => {
     [
       ['worker-src', 'connect-src'],
       'https://cdn.test/w.js',
-      /refuses https:\/\/cdn.test\/w\.js; it needs blob: in worker-src/,
+      /refuses https:\/\/cdn.test\/w\.js; it needs blob: and its origin in worker-src/,
     ],
     [['connect-src'], 'https://page.test/w.js', /w\.js did not load; see the console, and whether/],
   ])('that a policy refuses is told so by the refusal: %j', async (directives, address, words) => {
@@ -188,6 +190,18 @@ describe('the worker of a bundler', () => {
     );
     await expect(startWorker(undefined)).rejects.toThrow(words);
   });
+});
+
+it('a policy that refuses to ask for the script is told, though browsers tell it later', async () => {
+  fate = { message: '' };
+  const page = Object.assign(new EventTarget(), { baseURI: 'https://page.test/' });
+  vi.stubGlobal('document', page);
+  vi.stubGlobal('fetch', async () => {
+    const violation = Object.assign(new Event('securitypolicyviolation'), { effectiveDirective: 'connect-src' });
+    setTimeout(() => page.dispatchEvent(violation));
+    throw new TypeError('Failed to fetch');
+  });
+  await expect(startWorker('https://cdn.test/worker.js')).rejects.toThrow(/did not load; see the console/);
 });
 
 describe('addresses', () => {

@@ -154,12 +154,15 @@ async function whyNotLoaded(address: string, refused: ReadonlySet<string>): Prom
     ? VITE_ADVICE
     : "put the package's worker.js and .wasm files next to the bundle, or give the former's address as workerUrl";
   if (!address.startsWith('http')) return `the bundler did not bring its script; ${advice}`;
-  const policy = isOwn(address) ? 'its origin in worker-src' : 'blob: in worker-src, and its origin in script-src';
+  const policy = isOwn(address)
+    ? 'its origin in worker-src'
+    : 'blob: and its origin in worker-src, and its origin in script-src and connect-src';
   let answer: string | undefined;
   try {
     answer = lackOf(await fetch(address, { method: 'HEAD' }));
   } catch (error) {
     const cors = isOwn(address) ? '' : ', or its server does not let this origin read it';
+    await new Promise((resolve) => setTimeout(resolve)); // a violation is an event of a later task
     if (refused.size === 0) return `its script ${address} cannot be reached${cors}: ${messageOf(error)}`;
   }
   if (refused.has('worker-src')) return `the page's Content-Security-Policy refuses ${address}; it needs ${policy}`;

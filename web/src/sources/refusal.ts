@@ -1,6 +1,7 @@
 // The reason why no answer can be read. A browser reports to a page only that a fetch failed, so the server is asked in
 // other ways, and the sentence names their results.
 import type { ErrorName } from '../errors.js';
+import { policyNeeds, policyRefuses } from '../policy.js';
 
 /** Milliseconds that a server has to answer such a question. */
 const PATIENCE = 3000;
@@ -38,7 +39,10 @@ export async function evidenceOf(refused: Refused, answered: boolean): Promise<E
   if (encoding !== 'identity') return { code: 'no_ranges', why: encoded(encoding) };
   if (answered || (readable && !readable.ok)) return undefined;
   if (readable) return network(isOther ? `${ONLY_WHOLE} ${ALLOW_RANGE}` : ONLY_WHOLE);
-  if (!isOther || !(await ask(refused, { mode: 'no-cors' }))) return undefined;
+  if (!isOther || !(await ask(refused, { mode: 'no-cors' }))) {
+    const refuses = await policyRefuses(url, refused.fetch, patience(refused.signal));
+    return refuses ? { code: 'unsupported_host', why: policyNeeds(url) } : undefined;
+  }
   const pages = `pages of ${origin}`;
   if (named.length > 0 && (await ask(refused, {}))) {
     const list = named.join(', ');
@@ -59,11 +63,12 @@ const ONLY_WHOLE =
   'the server answers when it is asked for the whole file, but not for a range: it must send ranges as they are, without Content-Encoding';
 const ALLOW_RANGE = 'and allow the request header Range (CORS)';
 
+const patience = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]);
+
 /** Returns the answer to a request for the file without its bytes and without a range; undefined if there is none. */
 async function ask({ url, fetch, signal }: Refused, how: RequestInit): Promise<Response | undefined> {
   try {
-    const soon = AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]);
-    return await fetch(url, { method: 'HEAD', cache: 'no-store', signal: soon, ...how });
+    return await fetch(url, { method: 'HEAD', cache: 'no-store', signal: patience(signal), ...how });
   } catch {
     return undefined;
   }

@@ -1,6 +1,7 @@
 // The parts of a worker that differ between browsers and Node. The package for Node has node/worker-platform.ts in its
 // place.
 import { QSFError, messageOf } from '../errors.js';
+import { policyNeeds, policyRefuses } from '../policy.js';
 import type { ByteSource } from '../sources/source.js';
 
 /** The script that starts further workers like this one. */
@@ -85,8 +86,10 @@ export async function fetchModule(url: string): Promise<WebAssembly.Module> {
   try {
     response = await fetch(url, { credentials: 'same-origin' });
   } catch (cause) {
-    const why = messageOf(cause);
-    throw new QSFError('network_error', `the WebAssembly module ${url} could not be fetched: ${why}`, { url, cause });
+    const refuses = await policyRefuses(url, fetch);
+    const why = refuses ? policyNeeds(url) : messageOf(cause);
+    const sentence = `the WebAssembly module ${url} could not be fetched: ${why}`;
+    throw new QSFError(refuses ? 'unsupported_host' : 'network_error', sentence, { url, cause });
   }
   if (!response.ok) {
     const { status } = response;
