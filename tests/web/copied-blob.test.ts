@@ -69,7 +69,7 @@ it('is read as before where the browser has no more room, and says so once', asy
   const last = await pass(source);
   expect(last).toBeGreaterThan(0);
   expect(last).toBeLessThanOrEqual(5 * PIECE);
-  expect(warnings).toEqual([expect.stringContaining('refused to copy')]);
+  expect(warnings).toEqual([expect.stringContaining('keeps no faster copy')]);
 });
 
 it('is read as before where the browser refuses the copy', async () => {
@@ -90,6 +90,25 @@ it('is read from the file where the copy is wrong or cannot be read', async () =
   model.broken = 0;
   expect(await pass(source)).toBe(0); // copied again
   expect(await pass(source)).toBe(SIZE);
+});
+
+it('is not kept where the copy is read more slowly than the file, as in private windows', async () => {
+  let clock = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => clock);
+  const slice = vi.spyOn(blob, 'slice').mockImplementation((...place) => {
+    clock += 1;
+    return Blob.prototype.slice.apply(blob, place);
+  });
+  const source = open();
+  for (let i = 0; i < 3; i++) await pass(source);
+  const model = top.disk.files.find(({ name }) => name === 'model')!;
+  model.onRead = () => void (clock += 4);
+  for (let i = 0; i < 3; i++) await pass(source);
+  await vi.waitFor(() => expect(copies()).toEqual([]));
+  expect(await pass(source)).toBe(0);
+  expect(warnings.filter((sentence) => sentence.includes('keeps no faster copy'))).toHaveLength(1);
+  slice.mockRestore();
+  vi.mocked(performance.now).mockRestore();
 });
 
 it('leaves nothing, and removes what an ended worker left, but no copy in use', async () => {

@@ -1,5 +1,6 @@
 // A File or Blob whose ranges are copied to the browser's own file system if they are read again and again, because
-// reading is several times as fast there. The copy lasts as long as the source.
+// reading is several times as fast there, except in private windows: a copy that is found slower is removed. Otherwise it
+// lasts as long as the source.
 import { KiB } from '../constants.js';
 import { BlobSource } from './blob.js';
 import type { ModelCache } from './model-cache.js';
@@ -9,6 +10,27 @@ import type { ReadPiece, SourceStats } from './source.js';
 
 /** Bytes of the smallest piece that is copied. Smaller ones are rows of tokens, which are another piece each time. */
 const LEAST = 4 * KiB;
+/** Milliseconds of waiting for the copy after which it is compared with the file. */
+const ENOUGH = 100;
+
+/** The bytes of reads, and the milliseconds in which one of them was waited for. */
+class Waits {
+  #bytes = 0;
+  ms = 0;
+  #open = 0;
+  #since = 0;
+
+  begin(): void {
+    if (this.#open++ === 0) this.#since = performance.now();
+  }
+  end(bytes: number): void {
+    this.#bytes += bytes;
+    if (--this.#open === 0) this.ms += performance.now() - this.#since;
+  }
+  get rate(): number {
+    return this.#bytes / this.ms;
+  }
+}
 
 export class CopiedBlob extends BlobSource {
   /** The ranges that were read once. Ranges that are read again are copied. */
@@ -20,8 +42,10 @@ export class CopiedBlob extends BlobSource {
   /** Bytes read from the copy. */
   #copied = 0;
   #isClosed = false;
+  readonly #ofFile = new Waits();
+  readonly #ofCopy = new Waits();
 
-  /** Copies at most `most` bytes. `warn` gets a sentence if the browser refuses that. */
+  /** Copies at most `most` bytes. `warn` gets a sentence if the browser refuses that or reads the copy slowly. */
   constructor(blob: Blob, most: number, warn: (sentence: string) => void) {
     super(blob);
     this.#most = most;
@@ -31,18 +55,27 @@ export class CopiedBlob extends BlobSource {
   override read(piece: ReadPiece): Promise<void> | undefined {
     const { offset, into } = piece;
     const { length } = into;
-    const isAgain = length >= LEAST && this.#seen.covers(offset, length);
-    if (!isAgain) {
-      if (length >= LEAST) this.#seen.add(offset, length);
-      return super.read(piece);
+    if (length < LEAST || this.#isClosed) return super.read(piece);
+    if (!this.#seen.covers(offset, length)) {
+      this.#seen.add(offset, length);
+      return this.#fromFile(piece);
     }
     const copy = this.#copy;
     if (copy?.verified.covers(offset, length)) return this.#fromCopy(copy, piece);
     this.#opening ??= this.#open();
     const keep = () => this.#keep(offset, into);
-    const reading = super.read(piece);
+    const reading = this.#fromFile(piece);
     if (reading) return reading.then(keep);
     keep();
+    return undefined;
+  }
+
+  #fromFile(piece: ReadPiece): Promise<void> | undefined {
+    this.#ofFile.begin();
+    const end = () => this.#ofFile.end(piece.into.length);
+    const reading = super.read(piece);
+    if (reading) return reading.finally(end);
+    end();
     return undefined;
   }
 
@@ -50,10 +83,19 @@ export class CopiedBlob extends BlobSource {
   #fromCopy(copy: ModelCache, piece: ReadPiece): Promise<void> | undefined {
     const { offset, into } = piece;
     const lost = () => {
+      this.#ofCopy.end(0);
       copy.drop(offset, into.length);
       return super.read(piece);
     };
-    const done = () => void (this.#copied += into.length);
+    const done = () => {
+      this.#copied += into.length;
+      this.#ofCopy.end(into.length);
+      const isSlower = this.#ofCopy.ms > ENOUGH && this.#ofCopy.rate < this.#ofFile.rate;
+      if (!isSlower || this.#isClosed) return;
+      this.#slow();
+      void this.#end();
+    };
+    this.#ofCopy.begin();
     try {
       const reading = copy.read(offset, into);
       if (reading) return reading.then(done, lost);
@@ -68,18 +110,20 @@ export class CopiedBlob extends BlobSource {
     const copy = await openCopy(this.size, this.#warn);
     if (this.#isClosed) await copy?.close();
     else this.#copy = copy;
-    if (!copy) this.#refused();
+    if (!copy) this.#slow();
   }
 
   #keep(offset: number, bytes: Uint8Array): void {
     const copy = this.#copy;
     if (!copy?.writable || copy.verified.total + bytes.length > this.#most) return;
     if (copy.write(offset, bytes)) copy.mark(offset, bytes.length);
-    if (!copy.writable) this.#refused();
+    if (!copy.writable) this.#slow();
   }
 
-  #refused(): void {
-    this.#warn('The browser refused to copy the streamed weights of the file, which it reads several times as slowly.');
+  #slow(): void {
+    this.#warn(
+      "The browser keeps no faster copy of the file's streamed weights: they are read several times as slowly.",
+    );
   }
 
   override rejected(offset: number, size: number): void {
@@ -90,9 +134,16 @@ export class CopiedBlob extends BlobSource {
     return { ...super.stats(), cache: this.#copied };
   }
 
-  override async close(): Promise<void> {
+  override close(): Promise<void> {
+    return this.#end();
+  }
+
+  /** Removes the copy. Later reads are from the file. */
+  async #end(): Promise<void> {
     this.#isClosed = true;
     await this.#opening;
-    await this.#copy?.close();
+    const copy = this.#copy;
+    this.#copy = undefined;
+    await copy?.close();
   }
 }
