@@ -13,22 +13,27 @@ const LEAST = 4 * KiB;
 /** Milliseconds of waiting for the copy after which it is compared with the file. */
 const ENOUGH = 100;
 
-/** The bytes of reads, and the milliseconds in which one of them was waited for. */
-class Waits {
-  #bytes = 0;
-  ms = 0;
-  #open = 0;
-  #since = 0;
+/** The bytes of reads, and the milliseconds in which at least one of them was waited for. */
+interface Waits {
+  bytes: number;
+  ms: number;
+  open: number;
+  since: number;
+}
+const none = (): Waits => ({ bytes: 0, ms: 0, open: 0, since: 0 });
 
-  begin(): void {
-    if (this.#open++ === 0) this.#since = performance.now();
-  }
-  end(bytes: number): void {
-    this.#bytes += bytes;
-    if (--this.#open === 0) this.ms += performance.now() - this.#since;
-  }
-  get rate(): number {
-    return this.#bytes / this.ms;
+/** Returns the result of a read of `size` bytes, which is counted. */
+function counted(waits: Waits, size: number, read: () => Promise<void> | undefined): Promise<void> | undefined {
+  if (waits.open++ === 0) waits.since = performance.now();
+  const end = () => {
+    waits.bytes += size;
+    if (--waits.open === 0) waits.ms += performance.now() - waits.since;
+  };
+  let reading: Promise<void> | undefined;
+  try {
+    return (reading = read()?.finally(end));
+  } finally {
+    if (!reading) end();
   }
 }
 
@@ -42,8 +47,8 @@ export class CopiedBlob extends BlobSource {
   /** Bytes read from the copy. */
   #copied = 0;
   #isClosed = false;
-  readonly #ofFile = new Waits();
-  readonly #ofCopy = new Waits();
+  readonly #ofFile = none();
+  readonly #ofCopy = none();
 
   /** Copies at most `most` bytes. `warn` gets a sentence if the browser refuses that or reads the copy slowly. */
   constructor(blob: Blob, most: number, warn: (sentence: string) => void) {
@@ -71,33 +76,25 @@ export class CopiedBlob extends BlobSource {
   }
 
   #fromFile(piece: ReadPiece): Promise<void> | undefined {
-    this.#ofFile.begin();
-    const end = () => this.#ofFile.end(piece.into.length);
-    const reading = super.read(piece);
-    if (reading) return reading.finally(end);
-    end();
-    return undefined;
+    return counted(this.#ofFile, piece.into.length, () => super.read(piece));
   }
 
   /** Fills `into` from the copy; from the file if the copy has lost the bytes. */
   #fromCopy(copy: ModelCache, piece: ReadPiece): Promise<void> | undefined {
     const { offset, into } = piece;
     const lost = () => {
-      this.#ofCopy.end(0);
       copy.drop(offset, into.length);
       return super.read(piece);
     };
     const done = () => {
       this.#copied += into.length;
-      this.#ofCopy.end(into.length);
-      const isSlower = this.#ofCopy.ms > ENOUGH && this.#ofCopy.rate < this.#ofFile.rate;
-      if (!isSlower || this.#isClosed) return;
+      const [of, file] = [this.#ofCopy, this.#ofFile];
+      if (of.ms < ENOUGH || of.bytes * file.ms > file.bytes * of.ms || this.#isClosed) return;
       this.#slow();
       void this.#end();
     };
-    this.#ofCopy.begin();
     try {
-      const reading = copy.read(offset, into);
+      const reading = counted(this.#ofCopy, into.length, () => copy.read(offset, into));
       if (reading) return reading.then(done, lost);
     } catch {
       return lost();
