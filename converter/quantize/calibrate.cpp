@@ -13,6 +13,7 @@
 #include "native/host/host.h"
 #include "qsf/base/checksum.h"
 #include "qsf/base/try.h"
+#include "qsf/base/utf8.h"
 #include "system/file.h"
 #include "system/unfinished.h"
 
@@ -50,6 +51,27 @@ Status finish(Host& host, const Part& part) {
     QSF_LET(step, host.next());
     if (step == Step::done || step == Step::ready) return {};
   }
+}
+
+/// Returns what a calibration reads of a text: its beginning, up to the end of a character.
+Result<std::string> text_of(const std::string& name) {
+  LocalFiles files;
+  QSF_LET(file, files.open(name));
+  if (file.size == 0) return make_error(ErrorCode::bad_argument, "{:.140} has no text to calibrate with", name);
+  std::string text(static_cast<std::size_t>(std::min(file.size, kMostText)), '\0');
+  QSF_TRY(file.read(0, std::as_writable_bytes(std::span(text))));
+  const std::size_t valid = utf8::valid_prefix(text);
+  if (valid == text.size()) return text;
+  const bool cut = utf8::decode(text, valid).form == utf8::Form::incomplete && file.size > text.size();
+  if (!cut) {
+    return make_error(
+        ErrorCode::bad_text,
+        "{:.140} is neither a text in UTF-8 (byte {} is 0x{:02x}) nor a GGUF file of llama-imatrix, which "
+        "writes its older files as GGUF with --in-file",
+        name, valid, static_cast<std::uint8_t>(text[valid]));
+  }
+  text.resize(valid);
+  return text;
 }
 
 Result<std::vector<std::uint32_t>> ids_of(Session& session, std::string_view text) {
@@ -189,9 +211,7 @@ Status Calibrator::write(const LoadedModel& model, const Options& options) {
 }
 
 Status Calibrator::check(const std::string& text_file) const {
-  LocalFiles files;
-  QSF_LET(file, files.open(text_file));
-  if (file.size == 0) return make_error(ErrorCode::bad_argument, "{:.140} has no text to calibrate with", text_file);
+  QSF_TRY(text_of(text_file));
   if (!model_.tokenizer) {
     return make_error(ErrorCode::bad_argument, "a model without a tokenizer cannot read {:.140}", text_file);
   }
@@ -208,10 +228,7 @@ Status Calibrator::check(const std::string& text_file) const {
 
 Status Calibrator::read(const std::string& text_file, std::uint64_t own_tokens) {
   QSF_TRY(check(text_file));
-  LocalFiles files;
-  QSF_LET(file, files.open(text_file));
-  std::string text(static_cast<std::size_t>(std::min(file.size, kMostText)), '\0');
-  QSF_TRY(file.read(0, std::as_writable_bytes(std::span(text))));
+  QSF_LET(text, text_of(text_file));
   const sys::Unfinished temporary(path_);
   QSF_TRY(write(model_, exact(model_)));
   const std::atomic<bool> cancel{false};

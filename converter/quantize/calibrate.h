@@ -39,7 +39,7 @@ class Calibrator {
   };
 
   /// Checks before the work starts. Returns bad_argument if the model has no tokenizer, the text is empty, or something
-  /// exists at the path of the temporary model.
+  /// exists at the path of the temporary model, and bad_text if the file is no text.
   Status check(const std::string& text_file) const;
 
   /// Reads a text, in windows of at most 512 tokens, each position once, then `own_tokens` tokens of texts that the

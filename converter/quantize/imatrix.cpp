@@ -29,8 +29,27 @@ Result<std::vector<float>> values_of(const LoadedTensor& tensor, std::uint32_t r
 struct Target {
   std::uint32_t cols = 0;
   std::uint32_t n_experts = 1;
+  std::uint32_t n_heads = 1;  // of a matrix with heads, which each multiply their own part of the input
 };
 using Targets = std::map<std::pair<std::uint32_t, Role>, Target>;  // by stage and role
+
+/// Whether the columns of a tensor are rows in GGUF, of which llama-imatrix knows nothing.
+bool turned_in_gguf(const TensorName& line) {
+  const TensorPart part = line.part_in(Naming::gguf);
+  return part.transposed || part.turned_groups;
+}
+bool turned_in_gguf(const Recipe& recipe, Role role) {
+  return std::ranges::all_of(recipe.tensors,
+                             [&](const TensorName& line) { return line.role != role || turned_in_gguf(line); });
+}
+
+/// Whether a file's rows and columns are those of a matrix. The sums of heads are rows in files of older versions, and
+/// follow each other in one row in others.
+bool fits(const Target& target, std::uint32_t rows, std::uint32_t cols) {
+  if (cols == target.cols && rows == target.n_experts) return true;
+  return target.n_heads > 1 && cols % target.cols == 0 &&
+         std::uint64_t{rows} * cols == std::uint64_t{target.n_heads} * target.cols;
+}
 
 Result<Targets> targets_of(const LoadedModel& model) {
   Options exact;
@@ -43,8 +62,10 @@ Result<Targets> targets_of(const LoadedModel& model) {
     const RoleRule& rule = rule_of(tensor.role);
     if (!rule.matrix || is_router(tensor.role)) continue;
     if (tensor.stage == guess_stage(file.header, table.model)) continue;  // no program observes it
-    const std::uint32_t n_experts = kind_of_stage(file.header, table, tensor.stage).n_experts;
-    out[{tensor.stage, tensor.role}] = {tensor.cols, of_experts(rule) ? n_experts : 1};
+    if (turned_in_gguf(*model.recipe, tensor.role)) continue;
+    const LayerKind& kind = kind_of_stage(file.header, table, tensor.stage);
+    out[{tensor.stage, tensor.role}] = {tensor.cols, of_experts(rule) ? kind.n_experts : 1,
+                                        of_heads(rule) ? kind.n_heads : 1};
   }
   return out;
 }
@@ -78,18 +99,26 @@ Status check_whole(const Input& file, const LoadedModel& model, const Targets& t
 }  // namespace
 
 Result<Calibration> read_imatrix(const Input& file, const LoadedModel& model, std::vector<std::string>& warnings) {
-  QSF_LET(gguf, read_gguf(file));
+  const Result<Gguf> gguf = read_gguf(file);
+  if (!gguf) {
+    return make_error(gguf.error().code, "{:.100}: {:.400}", file.name, std::string_view(gguf.error().sentence));
+  }
+  if (std::ranges::none_of(gguf->tensors, [](const LoadedTensor& tensor) { return tensor.name.ends_with(kSums); })) {
+    return make_error(ErrorCode::bad_input, "{:.100} is no importance matrix of llama-imatrix, whose tensors end in {}",
+                      file.name, kSums);
+  }
   QSF_LET(targets, targets_of(model));
   std::map<std::string_view, const LoadedTensor*> by_name;
-  for (const LoadedTensor& tensor : gguf.tensors) by_name.emplace(tensor.name, &tensor);
+  for (const LoadedTensor& tensor : gguf->tensors) by_name.emplace(tensor.name, &tensor);
   Calibration out;
   std::size_t n_experts = 0, n_unreached = 0;
   for (const auto& [name, tensor] : by_name) {
     if (!name.ends_with(kSums)) continue;
     const std::string weight(name.substr(0, name.size() - kSums.size()));
     std::vector<TensorUse> places = places_of_name(*model.recipe, Naming::gguf, weight);
-    std::erase_if(
-        places, [&](const TensorUse& place) { return !targets.contains({stage_of(model, place), place.line->role}); });
+    std::erase_if(places, [&](const TensorUse& place) {
+      return turned_in_gguf(*place.line) || !targets.contains({stage_of(model, place), place.line->role});
+    });
     if (places.empty()) continue;
     const auto shape = matrix_shape(tensor->shape);
     if (!shape || tensor->format != FormatId::f32) {
@@ -97,13 +126,13 @@ Result<Calibration> read_imatrix(const Input& file, const LoadedModel& model, st
     }
     const auto [rows, cols] = *shape;
     const Target& target = targets.at({stage_of(model, places.front()), places.front().line->role});
-    if (cols != target.cols || rows != target.n_experts) {
+    if (!fits(target, rows, cols)) {
       return make_error(ErrorCode::bad_input,
                         "{:.100} has {} times {} columns of {:.100}, and the model {} times {}: it is of another model",
                         file.name, rows, cols, weight, target.n_experts, target.cols);
     }
     QSF_LET(sums, values_of(*tensor, rows, cols));
-    Moments moments{cols, 1, 1, {}};
+    Moments moments{target.cols, 1, 1, {}};
     const auto counts = by_name.find(weight + std::string(kCounts));
     if (counts != by_name.end() && counts->second->format == FormatId::f32) {
       const auto counted = matrix_shape(counts->second->shape);
@@ -111,14 +140,14 @@ Result<Calibration> read_imatrix(const Input& file, const LoadedModel& model, st
         QSF_LET(numbers, values_of(*counts->second, (*counted)[0], (*counted)[1]));
         moments.n = 0;
         for (const float n : numbers) moments.n += double{n};
-        if (rows > 1) {
+        if (target.n_experts > 1) {
           n_experts += numbers.size();
           n_unreached += static_cast<std::size_t>(std::ranges::count(numbers, 0.0f));
         }
       }
     }
-    std::vector<double> all(cols);
-    for (std::size_t i = 0; i < sums.size(); ++i) all[i % cols] += double{sums[i]};
+    std::vector<double> all(target.cols);
+    for (std::size_t i = 0; i < sums.size(); ++i) all[i % all.size()] += double{sums[i]};
     moments.sums = std::make_shared<const std::vector<float>>(all.begin(), all.end());
     for (const TensorUse& place : places) out.emplace(std::pair(stage_of(model, place), place.line->role), moments);
   }

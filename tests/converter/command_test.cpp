@@ -154,6 +154,22 @@ TEST(Command, TypesOfSingleRoles) {
   expect(run(kLlama + " " + out + size + "2 --tensor-type token_embd=f32"), 1, "with a type of their own take");
 }
 
+TEST(Command, RefusesACalibrationByNoTextBeforeTheWork) {
+  const Folder folder;
+  const std::string text = folder.path("imatrix.dat"), out = folder.path("x.qsf");
+  write_text(text, "blk.0\xFF");
+  write_text(out + ".calibration", "left");  // which is refused as soon as the text is right
+  const std::string convert = kLlama + " " + out + " --calibration " + text;
+  expect(run(convert), 1, "imatrix.dat is neither a text in UTF-8 (byte 5 is 0xff) nor a GGUF file of llama-imatrix");
+  std::string twos = "a";
+  while (twos.size() < (2u << 20)) twos += "\u00e9";
+  write_text(text, twos);  // the part that is read ends within a character
+  expect(run(convert), 1, ".calibration exists");
+  twos.resize((1u << 20) - 3);
+  write_text(text, twos + "\u00e9\xC3");
+  expect(run(convert), 1, "(byte 1048575 is 0xc3)");
+}
+
 // Moments, losses of layers, searches and descents are shared out over threads; no byte tells over how many.
 TEST(Command, WritesTheSameCalibratedBytesWhateverThreadsThereAre) {
   const Folder folder;

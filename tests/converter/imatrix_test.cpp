@@ -5,6 +5,7 @@
 #include <span>
 
 #include "converter/gguf_writer.h"
+#include "converter/readers/gguf/gguf.h"
 #include "converter/readers/inputs.h"
 #include "converter/support.h"
 #include "tests/support/error_of.h"
@@ -45,6 +46,19 @@ class ImatrixTest : public testing::Test {
       }
       out.push_back({front + "attn_output.weight", std::uint64_t{c.n_heads} * c.head_dim});
       out.push_back({front + "ffn_down.weight", c.ffn_dim});
+    }
+    return out;
+  }
+  /// The same of a GGUF file of the tests: matrices of heads and experts with a row for each.
+  static std::vector<Entry> all_of_gguf(const std::string& name) {
+    const Bytes bytes = read_bytes(kData + "gguf/" + name + ".gguf");
+    const Result<convert::Gguf> gguf = convert::read_gguf(convert::input_of("model.gguf", bytes));
+    EXPECT_TRUE(gguf) << gguf.error().sentence;
+    std::vector<Entry> out;
+    for (const convert::LoadedTensor& tensor : gguf->tensors) {
+      if (!tensor.name.starts_with("blk.") || tensor.shape.size() < 2) continue;
+      out.push_back({tensor.name, tensor.shape.back(), {}});
+      out.back().counts.assign(tensor.shape.size() == 3 ? tensor.shape.front() : 1, 64.0f);
     }
     return out;
   }
@@ -123,6 +137,53 @@ TEST_F(ImatrixTest, RefusesAPartOfTheLayersMatrices) {
     most[i].counts = {0};
     EXPECT_NE(refusal(most).find("such as " + entries[i].name), std::string::npos) << "no position was seen";
   }
+}
+
+TEST_F(ImatrixTest, RefusesAnotherFileByItsName) {
+  EXPECT_NE(refusal({}).find("im.gguf is no importance matrix of llama-imatrix"), std::string::npos) << refusal({});
+  ASSERT_TRUE(read(whole()));
+  bytes_.resize(bytes_.size() - 1000);
+  const Error cut = error_of(convert::read_imatrix(convert::input_of("im.gguf", bytes_), model_, warnings_));
+  EXPECT_EQ(cut.code, ErrorCode::truncated);
+  EXPECT_TRUE(std::string(cut.sentence).starts_with("im.gguf: GGUF: tensor blk.")) << cut.sentence;
+}
+
+// llama-imatrix sums up each head's columns of these matrices. Older versions write a row and a count for each head,
+// others one row of all.
+TEST_F(ImatrixTest, MatricesOfHeadsHaveTheSumsOfAllHeads) {
+  open("tests/data/deepseek-v2");
+  const std::vector<Entry> by_head = all_of_gguf("deepseek-v2");
+  std::vector<Entry> in_one_row = by_head;
+  for (Entry& entry : in_one_row) {
+    if (entry.name.find("attn_k_b") == std::string::npos && entry.name.find("attn_v_b") == std::string::npos) continue;
+    ASSERT_EQ(entry.counts.size(), 4u);
+    entry.cols *= 4;
+    entry.counts = {64};
+  }
+  for (const bool rows : {true, false}) {
+    const std::vector<Entry>& entries = rows ? by_head : in_one_row;
+    const Result<convert::Calibration> found = read(entries);
+    ASSERT_TRUE(found) << found.error().sentence;
+    for (const auto& [role, cols] : {std::pair(Role::latent_k_up, 16u), std::pair(Role::latent_v_up, 32u)}) {
+      const convert::Moments& moments = found->at({2, role});
+      ASSERT_EQ(moments.cols, cols);
+      for (std::uint32_t i = 0; i < cols; ++i) EXPECT_EQ(moments.of(i, i), 4 * i + (rows ? 0 : 6 * cols));
+    }
+    std::vector<Entry> other = entries;
+    for (Entry& entry : other) {
+      if (entry.name == "blk.1.attn_k_b.weight") entry.cols *= 2;
+    }
+    EXPECT_NE(refusal(other).find("columns of blk.1.attn_k_b.weight"), std::string::npos) << refusal(other);
+  }
+}
+
+// MiniCPM 3 has keys and values of all heads in one matrix. The columns of the keys are its rows.
+TEST_F(ImatrixTest, ColumnsThatAreRowsInGgufAreLeftOut) {
+  open("tests/data/minicpm3");
+  const Result<convert::Calibration> found = read(all_of_gguf("minicpm3"));
+  ASSERT_TRUE(found) << found.error().sentence;
+  EXPECT_FALSE(found->contains({1, Role::latent_k_up}));
+  EXPECT_EQ(found->at({1, Role::latent_v_up}).cols, 32u);
 }
 
 TEST_F(ImatrixTest, TellsOfExpertsThatNoTokenReached) {
