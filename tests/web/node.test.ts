@@ -3,13 +3,14 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, openAsBlob, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { FileSource } from '../../web/src/node/file-source.js';
 import { absolute } from '../../web/src/node/platform.js';
 import { NodeWorker } from '../../web/src/node/thread.js';
+import { nextTo } from '../../web/src/worker/open-source.js';
 
 let folder = '';
 beforeAll(() => {
@@ -30,6 +31,16 @@ describe('what is opened', () => {
     expect(() => absolute('ftp://models.test/m.qsf')).toThrow(/neither an http\(s\) nor a file: address, nor a path/);
     expect(() => absolute('http://[')).toThrow('"http://[" is not an address');
   });
+});
+
+it('of a directory is next to its address, also in a directory of it', () => {
+  const names = ['model a%20.safetensors', '1_Pooling/config.json'];
+  const path = join(folder, 'models, #1/');
+  expect(names.map((name) => fileURLToPath(nextTo(pathToFileURL(path).href, name)))).toEqual(
+    names.map((name) => path + name),
+  );
+  const address = 'https://models.test/a%2Fb/part.gguf?x=1/2';
+  expect(nextTo(address, names[1]!)).toBe('https://models.test/a%2Fb/1_Pooling/config.json?x=1/2');
 });
 
 describe('a file', () => {

@@ -279,8 +279,7 @@ describe('load()', () => {
 
   const files = [new File(['a'], 'config.json'), new File(['b'], 'model.safetensors')];
   async function* entries() {
-    for (const file of files) yield { kind: 'file', getFile: async () => file };
-    yield { kind: 'directory' };
+    for (const file of files) yield { kind: 'file', name: file.name, getFile: async () => file };
   }
   it.each<[string, unknown]>([
     ['a list of files', files],
@@ -292,6 +291,32 @@ describe('load()', () => {
     expect((backend.loads[0]!.source as NamedFile[]).map(({ name }) => name)).toEqual(
       source === files[0] ? ['config.json'] : ['config.json', 'model.safetensors'],
     );
+  });
+
+  const PATHS = ['config.json', 'modules.json', '1_Pooling/config.json'];
+
+  it.each([
+    ['', PATHS],
+    ['all/models/', PATHS],
+    ['', ['model-00001-of-00002.gguf', 'model-00002-of-00002.gguf']],
+    ['', ['a/config.json']],
+  ])('takes files of a directory by their paths in it, in %o', async (where, paths) => {
+    const given = paths.map((path) =>
+      Object.assign(new File([path], path.split('/').at(-1)!), { webkitRelativePath: `picked/${where}${path}` }),
+    );
+    await QSF.load(given);
+    const named = backend.loads[0]!.source as NamedFile[];
+    const names = paths.length === 1 ? ['config.json'] : paths;
+    expect(named.map(({ name }) => name)).toEqual(names);
+    expect(await Promise.all(named.map(({ file }) => file.text()))).toEqual(paths);
+  });
+
+  it('takes those of the directories in a directory, which are not hidden, but not of deeper ones', async () => {
+    const file = { kind: 'file', name: 'config.json', getFile: async () => files[0] };
+    const directory = (name: string, inside: object[]) => ({ kind: 'directory', name, values: () => inside });
+    const inside = [file, directory('1_Pooling', [file, directory('deeper', [file])]), directory('.git', [file])];
+    await QSF.load(directory('picked', inside) as never);
+    expect((backend.loads[0]!.source as NamedFile[]).map(({ name }) => name)).toEqual([PATHS[0], PATHS[2]]);
   });
 
   it('tells of a file handle that gives no file', async () => {

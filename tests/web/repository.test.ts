@@ -32,7 +32,7 @@ const answer = (reply: () => Response | Promise<Response>) =>
 const list = (files: Record<string, number>) => () =>
   Response.json({ sha: 'x', siblings: Object.entries(files).map(([rfilename, size]) => ({ rfilename, size })) });
 
-const choose = (source: string, memory = 64 * MiB, quantType?: string) => {
+const choose = (source: LoadRequest['source'], memory = 64 * MiB, quantType?: string) => {
   const network = { retries: 1, retryDelay: 1 };
   const request = { source, memory, cache: true, network, quantType } as unknown as LoadRequest;
   return chosenRequest(request, (warning) => warnings.push(warning));
@@ -48,6 +48,16 @@ describe('the model of a repository', () => {
   it.each(cases)('is the one that qsf-run chooses: $name', ({ files, budget, chosen, fits, of }) => {
     const all = Object.entries(files).map(([name, size]) => ({ name, size }));
     expect(chooseFile(all, budget)).toEqual(chosen && expect.objectContaining({ name: chosen, fits, of }));
+  });
+
+  it.each(cases)('is the first of files: $name', async ({ files, budget, chosen, of = 0 }) => {
+    const given = Object.entries(files).map(([name, size]) => ({ name, file: { size } as Blob }));
+    const { source } = await choose(given, budget);
+    expect(source).toHaveLength(given.length);
+    expect(new Set(source as typeof given)).toEqual(new Set(given));
+    expect((source as typeof given)[0]!.name).toBe(chosen ?? given[0]!.name);
+    const isToldOf = chosen !== undefined && (of > 1 || 'config.json' in files);
+    expect(warnings).toEqual(isToldOf ? [expect.stringContaining(`The files: ${chosen} of `)] : []);
   });
 
   it('is asked of the Hub and reported', async () => {

@@ -15,7 +15,7 @@ export async function sourceOf(source: ModelSource, name = 'the model'): Promise
   if (source instanceof Blob) return source;
   if (source !== '' && (typeof source === 'string' || source instanceof URL)) return addressOf(source);
   if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return copyOf(present(name, source));
-  if (isHandle(source)) return source.kind === 'file' ? fileOf(source) : named(await filesOf(source));
+  if (isHandle(source)) return source.kind === 'file' ? fileOf(source) : below(await filesOf(source, ''));
   if (isFiles(source)) return named([...source]);
   const kind = Object.prototype.toString.call(source).slice('[object '.length, -1);
   const advice = INSTEAD[kind];
@@ -66,15 +66,36 @@ function isFiles(source: ModelSource): source is FileList | readonly File[] {
   return files.length > 0 && files.every((file) => file instanceof File);
 }
 
-const named = (files: readonly File[]): NamedFile[] => files.map((file) => ({ name: file.name, file }));
+/** Files that were chosen as a directory have the path in it. Node has no such paths. */
+const named = (files: readonly File[]): NamedFile[] =>
+  below(files.map((file) => ({ name: file.webkitRelativePath || file.name, file })));
+
+/** Returns files with their paths in the directory that has all of them. */
+function below(files: readonly NamedFile[]): NamedFile[] {
+  const first = files[0]?.name ?? '';
+  let at = 0;
+  for (let end = 0; files.every(({ name }) => name.startsWith(first.slice(0, end)));) {
+    at = end;
+    end = first.indexOf('/', at) + 1;
+    if (end === 0) break;
+  }
+  return files.map(({ name, file }) => ({ name: name.slice(at), file }));
+}
 
 const fileOf = (handle: FileSystemFileHandle): Promise<File> => given(handle, () => handle.getFile());
 
-/** Returns the files of a directory, not those of directories in it. */
-const filesOf = (handle: FileSystemDirectoryHandle): Promise<File[]> =>
+/**
+ * Returns the files of a directory and, if `path` is empty, of the directories in it, such as the modules of an encoder.
+ * Hidden directories are left out.
+ */
+const filesOf = (handle: FileSystemDirectoryHandle, path: string): Promise<NamedFile[]> =>
   given(handle, async () => {
-    const files: File[] = [];
-    for await (const entry of handle.values()) if (entry.kind === 'file') files.push(await entry.getFile());
+    const files: NamedFile[] = [];
+    for await (const entry of handle.values()) {
+      const name = path + entry.name;
+      if (entry.kind === 'file') files.push({ name, file: await entry.getFile() });
+      else if (path === '' && !name.startsWith('.')) files.push(...(await filesOf(entry, `${name}/`)));
+    }
     return files;
   });
 
@@ -82,6 +103,7 @@ async function given<T>(handle: FileSystemHandle, get: () => Promise<T>): Promis
   try {
     return await get();
   } catch (cause) {
+    if (cause instanceof QSFError) throw cause; // of a directory in it
     const why = messageOf(cause);
     const advice = "its permission may have to be asked for by the handle's requestPermission()";
     const what = handle.kind === 'file' ? 'FileSystemFileHandle' : 'FileSystemDirectoryHandle';

@@ -179,6 +179,13 @@ function nameOf(source: Where): string {
   }
 }
 
+/** Returns the address of a file in the directory of an address. Servers and Node do not take an encoded slash for one. */
+export function nextTo(address: string, name: string): string {
+  const url = new URL(address);
+  url.pathname = [...url.pathname.split('/').slice(0, -1), ...name.split('/').map(encodeURIComponent)].join('/');
+  return url.href;
+}
+
 /** Opens another file of a model by its name, as it is. Resolves with undefined if there is none. */
 async function openOther(
   { quantType: _, ...request }: LoadRequest,
@@ -191,10 +198,8 @@ async function openOther(
     return found && openBlob(request, found.file, warn);
   }
   if (typeof source !== 'string') return undefined;
-  const url = new URL(source);
-  url.pathname = [...url.pathname.split('/').slice(0, -1), encodeURIComponent(name)].join('/');
   try {
-    return await openBytes(request, url.href, warn, true);
+    return await openBytes(request, nextTo(source, name), warn, true);
   } catch (error) {
     const { status = 0, code } = error instanceof QSFError ? error : {};
     const isAbsent = status === NOT_FOUND || PAGES.includes(status) || code === 'io_error';

@@ -1,8 +1,8 @@
-// The model of a repository of the Hugging Face Hub that names no file: the rule of native/made/hub_files.def, as
-// qsf-run applies it.
+// The model of a repository of the Hugging Face Hub that names no file, and of several files: the rule of
+// native/made/hub_files.def, as qsf-run applies it.
 import { MiB } from '../constants.js';
 import type { CacheEntry } from '../cache-types.js';
-import type { LoadRequest } from '../contract.js';
+import type { LoadRequest, NamedFile } from '../contract.js';
 import { QSFError } from '../errors.js';
 import { hubEndings, hubOthers, hubPart, hubShare } from '../hub.gen.js';
 import { keptModels } from '../page/cache.js';
@@ -14,6 +14,9 @@ import { fetchFile } from './worker-platform.js';
 
 /** Bytes of the list of a repository's files. */
 const MOST_BYTES = 32 * MiB;
+
+/** A directory has this file. */
+const CONFIG = 'config.json';
 
 /** A file of a repository. */
 export interface HubFile {
@@ -30,12 +33,13 @@ export interface HubChoice extends HubFile {
 }
 
 /**
- * Returns a request with the address of a file, or of a directory, in place of a repository. `warn` gets a sentence
- * about the choice. Rejects with http_status or network_error if the server gives no list of files, except that kept
+ * Returns a request with the address of a file, or of a directory, in place of a repository, and of a list of files one
+ * that begins with the chosen model. `warn` gets a sentence about a choice. Rejects with http_status or network_error if the server gives no list of files, except that kept
  * models are chosen among without a network; with unsupported if the repository has no model.
  */
 export async function chosenRequest(request: LoadRequest, warn: Warn): Promise<LoadRequest> {
   const { source } = request;
+  if (Array.isArray(source)) return { ...request, source: chosenFirst(source, request.memory, warn) };
   const model = typeof source === 'string' ? hubName(source) : undefined;
   if (!model) return request;
   const at = (file: string) => ({ ...request, source: hubAddress({ ...model, file }) });
@@ -43,16 +47,27 @@ export async function chosenRequest(request: LoadRequest, warn: Warn): Promise<L
   const files = await filesOf(model, request, warn);
   const choice = chooseFile(files, request.memory);
   if (!choice) {
-    if (files.some(({ name }) => name === 'config.json')) return at('');
+    if (files.some(({ name }) => name === CONFIG)) return at('');
     throw new QSFError('unsupported', `${String(source)} has no GGUF or .qsf file, and no config.json`);
   }
-  const why = choice.fits ? 'largest' : 'smallest';
-  const which = choice.fits ? 'fits in the budget' : 'are there, none of which fits in the budget';
-  const size = (choice.size / MiB).toFixed(1);
-  warn(
-    `hf:${model.owner}/${model.name}: ${choice.name} of ${size} MiB is read, the ${why} of ${choice.of} that ${which}.`,
-  );
+  warn(`hf:${model.owner}/${model.name}: ${reported(choice)}`);
   return at(choice.name.split('/').map(encodeURIComponent).join('/'));
+}
+
+/** Returns files in the order in which the chosen model comes first, if they have one. */
+function chosenFirst(files: readonly NamedFile[], budget: number, warn: Warn): readonly NamedFile[] {
+  const sizes = files.map(({ name, file }) => ({ name, size: file.size }));
+  const choice = chooseFile(sizes, budget);
+  if (!choice) return files;
+  if (choice.of > 1 || files.some(({ name }) => name === CONFIG)) warn(`The files: ${reported(choice)}`);
+  const isChosen = ({ name }: NamedFile) => name === choice.name;
+  return [...files.filter(isChosen), ...files.filter((file) => !isChosen(file))];
+}
+
+function reported({ name, size, fits, of }: HubChoice): string {
+  const why = fits ? 'largest' : 'smallest';
+  const which = fits ? 'fits in the budget' : 'are there, none of which fits in the budget';
+  return `${name} of ${(size / MiB).toFixed(1)} MiB is read, the ${why} of ${of} that ${which}.`;
 }
 
 /** Returns the largest model that fits in the budget, else the smallest; undefined if no file is a model. */
