@@ -3,7 +3,7 @@ import OpenAI from 'openai';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { openaiFetch } from '../../web/src/fetch.js';
-import { removeFakeWorker } from '../web/fake-worker.js';
+import { failure, removeFakeWorker } from '../web/fake-worker.js';
 import { ANSWER, fakeModel } from './model.js';
 import type { Fake } from './model.js';
 
@@ -106,6 +106,45 @@ describe('errors', () => {
       expect(error).toBeInstanceOf(OpenAI.BadRequestError);
       expect(error).toMatchObject({ status: 400, code, type: 'invalid_request_error' });
     }
+  });
+
+  it.each<[string, Partial<OpenAI.ChatCompletionCreateParamsNonStreaming>]>([
+    ['temperature', { temperature: -1 }],
+    ['store', { store: true }],
+    ['messages', { messages: [] }],
+    ['messages', { messages: 5 as never }],
+    ['messages', { messages: undefined as never }],
+    ['messages[0].role', { messages: [{ content: 'Hello' } as never] }],
+    ['messages[0].content[0].type', { messages: [{ role: 'user', content: [{ type: 'image_url' } as never] }] }],
+    ['tools[0].type', { tools: [{ type: 'custom' } as never] }],
+    ['tools[0].function.name', { tools: [{ type: 'function' } as never] }],
+    [
+      'messages[0].tool_calls[0].function.name',
+      { messages: [{ role: 'assistant', tool_calls: [{ type: 'function' }] } as never] },
+    ],
+    ['tool_choice', { tool_choice: 'required' }],
+    ['response_format.type', { response_format: { type: 'xml' } as never }],
+    ['logit_bias', { logit_bias: { x: 1 } }],
+    ['stop', { stop: 5 as never }],
+    ['top_p_', { top_p_: 1 } as never],
+  ])('of the caller name the parameter %s', async (param, more) => {
+    for (const make of [create, streamed])
+      await expect(make(more as object)).rejects.toMatchObject({ status: 400, param });
+  });
+
+  it('of other calls name the parameter too', async () => {
+    const { completions, embeddings } = client;
+    await expect(completions.create({ model, prompt: ['a', 'b'] })).rejects.toMatchObject({ param: 'prompt' });
+    await expect(embeddings.create({ model, input: [] })).rejects.toMatchObject({ param: 'input' });
+    fake.backend.answers.embed = async () => failure('bad_argument', 'texts[1]: the text to embed is empty');
+    await expect(embeddings.create({ model, input: ['a', ''] })).rejects.toMatchObject({ param: 'input[1]' });
+    fake.instance.refuse.start = { code: 'context_full', sentence: 'Too long.' };
+    await expect(create()).rejects.toMatchObject({ code: 'context_full', param: 'messages' });
+    await expect(completions.create({ model, prompt: 'a' })).rejects.toMatchObject({ param: 'prompt' });
+    fake.instance.refuse.start = { code: 'bad_input', sentence: "the regular expression '(' is wrong at byte 1" };
+    await expect(create()).rejects.toMatchObject({ status: 400, param: null });
+    fake.instance.refuse.start = { code: 'internal', sentence: 'messages broke it.' };
+    await expect(create()).rejects.toMatchObject({ status: 500, param: null });
   });
 
   it('of the engine before the first piece have a status, also for a stream', async () => {

@@ -253,6 +253,22 @@ describe('kept conversations', () => {
       expect(fromJson(whole(toJson(chats)).join(''))).toEqual(chats);
   });
 
+  it('come from other programs with arguments as text, or without any', () => {
+    const read = (given: object) => {
+      const call = { role: 'assistant', tool_calls: [{ function: { name: 'clock', ...given } }] };
+      const data = { version: 1, messages: [{ role: 'user', content: 'a' }, call], dropped: [call] };
+      const [one] = fromJson(JSON.stringify({ version: 1, chats: [{ ...chat, data }] }));
+      return [...one!.data.dropped!, one!.data.messages[1]!].map(
+        (message) => (message['tool_calls'] as { function: object }[])[0]!.function,
+      );
+    };
+    const empty = { name: 'clock', arguments: {} };
+    for (const given of [{}, { arguments: null }, { arguments: '' }, { arguments: {} }, { arguments: '{}' }])
+      expect(read(given)).toEqual([empty, empty]);
+    expect(read({ arguments: '{"a":1}' })[0]).toEqual({ name: 'clock', arguments: { a: 1 } });
+    expect(read({ arguments: 'no JSON' })[0]).toEqual({ name: 'clock', arguments: 'no JSON' });
+  });
+
   it('are not lost when a file with other versions of them is imported', () => {
     const storage = new Map<string, string>();
     vi.stubGlobal('localStorage', {

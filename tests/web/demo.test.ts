@@ -10,6 +10,8 @@ import { budgetHelps, hasRoom, tooLong } from '../../web/demo/src/room.js';
 import { linkTo, readLink } from '../../web/demo/src/share.js';
 import { ModelSlot } from '../../web/demo/src/slot.js';
 import { Speeds, bytesPerToken } from '../../web/demo/src/speeds.js';
+import { OTHERWISE, titleOf } from '../../web/demo/src/titles.js';
+import { OF_FILE } from '../../web/src/worker/runner.js';
 
 const options = { temperature: 0.8, maxTokens: 20, topK: 40, topP: 0.95, seed: 7 };
 const PAGE = 'https://demo.test/page';
@@ -170,5 +172,16 @@ describe('the models that the demo keeps', () => {
     load.mockRestore();
     expect(QSF.models.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThan(CACHE_LIMIT);
     expect(AT_LIMIT).toContain('At most 10.00 GB of models are kept');
+  });
+});
+
+describe('the title of a failure', () => {
+  it.each(OF_FILE)('says of %s that the file is the reason', (code) => {
+    expect(titleOf(code)).toMatch(/model file/);
+  });
+
+  it('is general for codes that a user cannot cause, and for other errors', () => {
+    expect(titleOf('internal')).toBe(OTHERWISE);
+    expect(titleOf(undefined)).toBe(OTHERWISE);
   });
 });

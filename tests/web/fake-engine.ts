@@ -65,7 +65,7 @@ export class FakeSession extends WithoutDraft implements Session {
   refuse: {
     open?: Failure;
     start?: Failure;
-    embed?: Failure;
+    embed?: Failure | (() => Failure | undefined);
     save?: Failure;
     restore?: Failure;
     complete?: Failure | ((ticket: number) => Failure | undefined);
@@ -309,7 +309,8 @@ export class FakeSession extends WithoutDraft implements Session {
     options: EmbeddingOptions,
   ): Failed | undefined {
     this.calls.push(`embed ${String(sequence)}`);
-    if (this.refuse.embed) return failed(this.refuse.embed);
+    const refused = typeof this.refuse.embed === 'function' ? this.refuse.embed() : this.refuse.embed;
+    if (refused) return failed(refused);
     this.embeds.push({
       options: { ...options, pooling, normalize },
       text: this.#text(0, size),

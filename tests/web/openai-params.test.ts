@@ -56,6 +56,11 @@ describe('chat.completions.create()', () => {
     [{ messages: [{ content: 'x' }] }, 'messages[0].role is undefined'],
     [{ messages: [{ role: 'user', content: 5 }] }, 'messages[0].content is 5'],
     [{ messages: [{ role: 'user', content: [{ type: 'text' }] }] }, 'messages[0].content[0].text is undefined'],
+    [
+      { messages: [{ role: 'assistant', tool_calls: [{ type: 'function' }] }, ...messages] },
+      'messages[0].tool_calls[0].function.name is undefined; it must be a text',
+    ],
+    [{ messages, tools: [{ type: 'function' }] }, 'tools[0].function.name is undefined; it must be a text'],
     [{ messages: [] }, 'the messages are a list that is empty'],
     [{ messages: [...messages, { role: 'assistant', content: 'x' }] }, 'nothing to answer'],
     [{ messages, maxTokens: 3 }, 'chat.completions.create() has no option "maxTokens"; did you mean max_tokens?'],

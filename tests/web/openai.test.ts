@@ -270,6 +270,15 @@ describe('chat.completions.create()', () => {
     expect(chat().messages[0]).toMatchObject({ tool_calls: [call('{'), call('5')] });
   });
 
+  it('gives calls without arguments empty ones', async () => {
+    for (const given of ['', null, undefined, '{}', 'null']) {
+      const call = { id: 'c', type: 'function' as const, function: { name: 'f', arguments: given as string } };
+      await create({ messages: [{ role: 'assistant', tool_calls: [call] }, ...messages] });
+      const read = { ...call, function: { name: 'f', arguments: {} } };
+      expect(chat().messages[0]).toMatchObject({ tool_calls: [read] });
+    }
+  });
+
   it('gives tools to the template, unless tool_choice is none', async () => {
     const tools = [{ type: 'function', function: { name: 'f', parameters: {} } }];
     await create({ tools });

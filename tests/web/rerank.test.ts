@@ -81,6 +81,21 @@ describe('rerank() of a worker', () => {
       ['què?', 'b'],
     ]);
     instance.refuse.embed = { code: 'unsupported', sentence: 'This model is no reranker.' };
-    await expect(model.embed(CALL, request)).rejects.toMatchObject({ code: 'unsupported' });
+    await expect(model.embed(CALL, request)).rejects.toMatchObject({
+      ...{ code: 'unsupported', message: 'This model is no reranker.' },
+    });
+    instance.refuse.embed = { code: 'bad_argument', sentence: 'the document is empty' };
+    const message = 'texts[0]: the document is empty';
+    await expect(model.embed(CALL, request)).rejects.toMatchObject({ code: 'bad_argument', message });
+    const { query: _, ...unasked } = request;
+    for (const asked of [request, unasked]) {
+      let begun = 0;
+      instance.refuse.embed = () => (begun++ === 1 ? { code: 'context_full', sentence: 'It is long.' } : undefined);
+      await expect(model.embed(CALL, asked)).rejects.toThrow('texts[1]: It is long.');
+    }
+    instance.refuse.embed = { code: 'bad_argument', sentence: 'the query is empty' };
+    await expect(model.embed(CALL, { ...request, query: '' })).rejects.toThrow(/^the query/);
+    instance.refuse.embed = { code: 'context_full', sentence: 'It is long.' };
+    await expect(model.embed(CALL, { ...request, texts: ['a'] })).rejects.toThrow(/^It is long/);
   });
 });

@@ -8,6 +8,9 @@ import type { QSF } from './page/qsf.js';
 /** The calls of a model that answer requests. */
 export type ServedModel = Pick<QSF, 'chat' | 'completions' | 'embeddings'> & Partial<Pick<QSF, 'rerank'>>;
 
+/** The parameters of a request. */
+type Params = Readonly<Record<string, unknown>>;
+
 const CALLS = ['chat', 'completions', 'embeddings'] satisfies (keyof ServedModel)[];
 
 /** The status of an error by its code. Every other error has 500, or 503 if it may pass. */
@@ -15,6 +18,8 @@ const STATUS: Partial<Record<ErrorName, number>> = {
   bad_argument: 400,
   unsupported: 400,
   bad_token: 400,
+  bad_text: 400,
+  bad_input: 400,
   context_full: 400,
   bad_template: 400,
   template_refusal: 400,
@@ -31,13 +36,15 @@ class Refusal extends Error {
     readonly code: string,
     /** Whether the same request may succeed later. */
     readonly mayPass = false,
+    /** The parameter that is the reason, if one is. */
+    readonly param: string | null = null,
   ) {
     super(message);
   }
 
   get body(): object {
     const type = this.status < 500 ? 'invalid_request_error' : 'server_error';
-    return { error: { message: this.message, type, param: null, code: this.code } };
+    return { error: { message: this.message, type, param: this.param, code: this.code } };
   }
 }
 
@@ -84,6 +91,19 @@ export function openaiFetch(models: ServedModel | Readonly<Record<string, Served
     }
     const params = await paramsOf(request);
     const model = named(params.model);
+    try {
+      return await called(path, model, params, signal);
+    } catch (error) {
+      throw refusalOf(error, params);
+    }
+  };
+
+  const called = async (
+    path: string,
+    model: ServedModel,
+    params: Params,
+    signal: AbortSignal | undefined,
+  ): Promise<Response> => {
     if (path === 'embeddings')
       return json(
         await inTurn(model, signal, () =>
@@ -97,7 +117,7 @@ export function openaiFetch(models: ServedModel | Readonly<Record<string, Served
         : model.chat.completions.create(params as unknown as ChatCompletionCreateParams, { signal });
     if (params.stream !== true) return json(await inTurn(model, signal, () => create(signal)));
     const events = await streamInTurn(model, signal, AHEAD, async (own) =>
-      eventsOf((await create(own)) as AsyncIterable<object>, own),
+      eventsOf((await create(own)) as AsyncIterable<object>, params, own),
     );
     const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' };
     return new Response(events.pipeThrough(new TextEncoderStream()), { headers });
@@ -112,7 +132,7 @@ export function openaiFetch(models: ServedModel | Readonly<Record<string, Served
       return await answer(request, given);
     } catch (error) {
       if (given?.aborted) throw given.reason;
-      const refusal = refusalOf(error);
+      const refusal = refusalOf(error, {});
       return json(refusal.body, refusal.status, { 'x-should-retry': String(refusal.mayPass) });
     }
   };
@@ -133,12 +153,12 @@ const json = (value: object, status = 200, headers: Record<string, string> = {})
 /** Returns the best documents of a request in the shape of servers that rerank. OpenAI's interface has none. */
 async function ranking(
   served: ServedModel,
-  { model, query, documents, top_n: most }: Record<string, unknown>,
+  { model, query, documents, top_n: most }: Params,
   signal: AbortSignal | undefined,
 ): Promise<object> {
   if (!served.rerank) throw new Refusal(400, 'This model cannot rerank.', 'unsupported');
   if (most !== undefined && !(Number.isInteger(most) && Number(most) > 0))
-    throw new Refusal(400, 'top_n is not a whole number above 0.', 'bad_argument');
+    throw new Refusal(400, 'top_n is not a whole number above 0.', 'bad_argument', false, 'top_n');
   const ranked = await served.rerank(query as string, documents as string[], { signal });
   const best = ranked.slice(0, most as number | undefined);
   const results = best.map(({ index, score }) => ({ index, relevance_score: score }));
@@ -146,12 +166,11 @@ async function ranking(
 }
 
 /** Returns the parameters in a request's body. */
-async function paramsOf(request: Request): Promise<Record<string, unknown>> {
+async function paramsOf(request: Request): Promise<Params> {
   const text = await request.text();
   try {
     const params: unknown = JSON.parse(text);
-    if (typeof params === 'object' && params !== null && !Array.isArray(params))
-      return params as Record<string, unknown>;
+    if (typeof params === 'object' && params !== null && !Array.isArray(params)) return params as Params;
   } catch {
     // The refusal is the same for text that is not JSON.
   }
@@ -159,7 +178,7 @@ async function paramsOf(request: Request): Promise<Record<string, unknown>> {
 }
 
 /** Yields chunks as events. An error after the first events is an event too, because the status was sent before. */
-async function* eventsOf(chunks: AsyncIterable<object>, signal: AbortSignal): AsyncGenerator<string> {
+async function* eventsOf(chunks: AsyncIterable<object>, params: Params, signal: AbortSignal): AsyncGenerator<string> {
   const event = (data: object) => `data: ${JSON.stringify(data)}\n\n`;
   let count = 0;
   try {
@@ -169,17 +188,35 @@ async function* eventsOf(chunks: AsyncIterable<object>, signal: AbortSignal): As
     }
   } catch (error) {
     if (signal.aborted || count < AHEAD) throw error;
-    yield event(refusalOf(error).body);
+    yield event(refusalOf(error, params).body);
     return;
   }
   yield 'data: [DONE]\n\n';
 }
 
-/** Returns any error as one of a response. */
-function refusalOf(error: unknown): Refusal {
+/** Returns any error as one of a response to these parameters. */
+function refusalOf(error: unknown, params: Params): Refusal {
   if (error instanceof Refusal) return error;
-  const { name, code, message, mayPass } = error as Partial<QSFError>;
+  const { name, code, message = '', mayPass } = error as Partial<QSFError>;
   if (name !== 'QSFError' || code === undefined) return new Refusal(500, String(error), 'internal');
   const status = STATUS[code] ?? (mayPass ? 503 : 500);
-  return new Refusal(status, message ?? code, code, mayPass === true || code === 'bad_state');
+  const param = status === 400 ? paramOf(code, message, params) : null;
+  return new Refusal(status, message, code, mayPass === true || code === 'bad_state', param);
+}
+
+/** The parameters that are texts for the model. */
+const TEXTS = ['messages', 'prompt', 'input', 'documents'];
+/** The codes of errors that only these texts cause. */
+const OF_TEXTS: readonly ErrorName[] = ['context_full', 'bad_token', 'template_refusal'];
+
+/** Returns the path of the parameter that a sentence begins with or quotes, or null. Options have OpenAI's names. */
+function paramOf(code: ErrorName, sentence: string, params: Params): string | null {
+  const [, unknown] = /^\S+ has no option "([^"]+)"/.exec(sentence) ?? [];
+  const [, path = ''] = /^(?:the )?([\w.[\]]+)/.exec(sentence) ?? [];
+  const named = unknown ?? path.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  const [root = ''] = /^\w+/.exec(named) ?? [];
+  if (Object.hasOwn(params, root) || TEXTS.includes(root)) return named;
+  const text = TEXTS.find((name) => Object.hasOwn(params, name));
+  if (text && root === 'texts') return named.replace(root, text);
+  return (OF_TEXTS.includes(code) && text) || null;
 }

@@ -116,8 +116,20 @@ export function fromJson(text: string): SavedChat[] {
   return data.chats.map((chat: unknown, i) => {
     const valid = chatOf(chat);
     if (valid === undefined) throw new Error(`Conversation ${i + 1} of the file is damaged.`);
+    const { messages, dropped = [] } = valid.data;
+    const calls = [...dropped, ...messages].flatMap((message) => (message['tool_calls'] as Call[] | undefined) ?? []);
+    for (const { function: called } of calls) called.arguments = argumentsOf(called.arguments);
     return valid;
   });
+}
+
+interface Call {
+  function: { name: string; arguments?: unknown };
+}
+
+/** Returns the arguments of a call as templates write them. Other programs write them as text, and omit empty ones. */
+function argumentsOf(given: unknown): unknown {
+  return typeof given === 'string' && given !== '' ? (parsed(given) ?? given) : given || {};
 }
 
 /**
@@ -146,7 +158,7 @@ function continues(chat: SavedChat, other: SavedChat): boolean {
 /** Returns a conversation as Markdown. */
 export function toMarkdown({ title, model, data }: SavedChat): string {
   const parts = [...(data.dropped ?? []), ...data.messages].flatMap((message) => {
-    const calls = (message['tool_calls'] as { function: { name: string; arguments: unknown } }[] | undefined) ?? [];
+    const calls = (message['tool_calls'] as Call[] | undefined) ?? [];
     const call = calls.map(({ function: f }) => `\`${f.name}(${JSON.stringify(f.arguments)})\``);
     const name = { user: 'You', assistant: model, system: 'System', tool: `Result of ${String(message['name'])}` };
     const text = [textOf(message), ...call].filter((part) => part !== '').join('\n\n');

@@ -2,23 +2,8 @@
 // It takes the focus, and returns it to the control of its place when it closes.
 
 import { QSFError, hideSecrets } from 'qsf';
-import type { ErrorName } from 'qsf';
 import { byId } from './dom.js';
-
-/** Titles by error code; other codes get OTHERWISE. */
-const TITLES: Partial<Record<ErrorName, string>> = {
-  budget_too_small: 'This budget is too small for the model',
-  context_full: 'The text no longer fits into the context',
-  network_error: 'The model could not be fetched',
-  http_status: 'The model could not be fetched',
-  no_ranges: 'The server does not send parts of files',
-  file_changed: 'The model changed on the server',
-  bad_magic: 'This is no model file',
-  bad_checksum: 'The model file is damaged',
-  out_of_memory: 'The browser refused the memory',
-  unsupported_host: 'This browser lacks something that is needed',
-};
-const OTHERWISE = 'That did not work';
+import { titleOf } from './titles.js';
 
 /** The places of a failure, and the control that belongs to each. */
 const HOMES = {
@@ -48,7 +33,9 @@ let place: Place = 'form';
 /** Shows `error` at its place, with a button for an action if there is one. */
 export function showNotice(at: Place, error: unknown, action?: string, act?: () => void): void {
   place = at;
-  const told = isTold(error) ? error : { title: titleOf(error), text: sentenceOf(error) };
+  const told = isTold(error)
+    ? error
+    : { title: titleOf(error instanceof QSFError ? error.code : undefined), text: sentenceOf(error) };
   title.textContent = told.title;
   text.textContent = told.text;
   button.hidden = action === undefined;
@@ -74,8 +61,6 @@ export function showFailure(at: Place, error: unknown, again: () => void): void 
 
 const isTold = (error: unknown): error is Told =>
   typeof error === 'object' && error !== null && !(error instanceof Error) && 'title' in error;
-
-const titleOf = (error: unknown): string => (error instanceof QSFError && TITLES[error.code]) || OTHERWISE;
 
 function sentenceOf(error: unknown): string {
   const sentence = hideSecrets(error instanceof Error ? error.message : String(error));

@@ -100,7 +100,7 @@ function json(value: unknown): string | undefined {
 
 /** Returns the refusal of a value, with those that are allowed. */
 export function refusal(name: string, value: unknown, allowed: readonly unknown[]): QSFError {
-  const must = [...allowed.map(json), 'omitted'].join(' or ');
+  const must = [...allowed.map(json), ...(value === undefined ? [] : ['omitted'])].join(' or ');
   return new QSFError(
     'unsupported',
     `${name} is ${quoted(value)}, which this package does not have; it must be ${must}`,
@@ -182,8 +182,7 @@ export function chatOptions(params: Params): ChatOptions {
   if (effort !== undefined && typeof effort !== 'string')
     throw new QSFError('bad_argument', `reasoning_effort is ${kindOf(effort)}; it must be a text`);
   for (const [i, tool] of Array.isArray(tools) ? tools.entries() : []) {
-    const type: unknown = (tool as { type?: unknown } | null)?.type;
-    if (type !== 'function') throw refusal(`tools[${i}].type`, type, ['function']);
+    functionOf(tool, `tools[${i}]`);
   }
   const thinking = { reasoning_effort: effort, ...(effort === 'none' && { enable_thinking: false }) };
   const args = checkKind('chat_template_kwargs', 'object', params.chat_template_kwargs as object | undefined);
@@ -265,14 +264,21 @@ function contentOf(content: unknown, at: string): string {
   return texts.join('\n');
 }
 
-/** Returns a call with its arguments as an object, which templates write in their own form. */
-function callOf(call: unknown, at: string): object {
-  const { type, function: called } = (call ?? {}) as { type?: unknown; function?: { arguments?: unknown } };
+/** Returns the function of a tool or a call. Throws unsupported for another type, and bad_argument without a name. */
+function functionOf(given: unknown, at: string): { name: string; arguments?: unknown } {
+  const { type, function: called } = (given ?? {}) as { type?: unknown; function?: { name: string } };
   if (type !== 'function') throw refusal(`${at}.type`, type, ['function']);
-  let given = called?.arguments;
+  if (typeof called?.name === 'string') return called;
+  throw new QSFError('bad_argument', `${at}.function.name is ${kindOf(called?.name)}; it must be a text`);
+}
+
+/** Returns a call with its arguments as an object, which templates write in their own form. Omitted ones are empty. */
+function callOf(call: unknown, at: string): object {
+  const called = functionOf(call, at);
+  let given = called.arguments || '{}';
   try {
     const parsed: unknown = JSON.parse(given as string);
-    if (typeof parsed === 'object') given = parsed;
+    if (typeof parsed === 'object') given = parsed ?? {};
   } catch {
     // Templates get a text that is not JSON as it is.
   }

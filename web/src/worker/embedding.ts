@@ -2,9 +2,13 @@
 import type { Step } from '../boundary.gen.js';
 import type { EmbedRequest } from '../contract.js';
 import { QSFError } from '../errors.js';
+import type { ErrorName } from '../errors.js';
 import type { Engine } from '../wasm/engine.js';
 import type { Passes, Work } from './passes.js';
 import type { Turn } from './sequences.js';
+
+/** The codes of errors whose reason is a text, which the sentence names if there are several. */
+const OF_TEXTS: readonly ErrorName[] = ['bad_argument', 'context_full', 'bad_token'];
 
 export class Embedding implements Work {
   readonly isAhead = false;
@@ -59,9 +63,15 @@ export class Embedding implements Work {
   #goesOn(): boolean {
     const { texts, query, ...how } = this.#request;
     if (this.#begun < texts.length) {
-      const text = texts[this.#begun++]!;
-      if (query === undefined) this.#engine.embed(text, how, this.#turn.sequence);
-      else this.#engine.rerank(query, text as string, this.#turn.sequence);
+      const i = this.#begun++;
+      try {
+        if (query === undefined) this.#engine.embed(texts[i]!, how, this.#turn.sequence);
+        else this.#engine.rerank(query, texts[i] as string, this.#turn.sequence);
+      } catch (error) {
+        throw texts.length > 1 && query !== '' && error instanceof QSFError && OF_TEXTS.includes(error.code)
+          ? new QSFError(error.code, `texts[${i}]: ${error.message}`, { cause: error })
+          : error;
+      }
       return true;
     }
     this.#resolve(this.#embeddings);
