@@ -7,6 +7,7 @@ import type { Locator, Page } from '@playwright/test';
 
 import { Demo, openAt, patience, planned, slider, stopPast } from './demo.js';
 import { convertForChat } from './native.js';
+import { RICH, openRich } from './rich-chat.js';
 
 const TEMPLATE =
   '{% for m in messages %}{{ m.role ~ ": " ~ m.content ~ "\\n" }}{% endfor %}' +
@@ -53,45 +54,6 @@ async function ask(page: Page, text: string): Promise<string> {
   await page.keyboard.press('Enter');
   await expect(questions(page).last()).toHaveText(text);
   return answered(page);
-}
-
-/** A conversation with everything that an answer may have, as the page exports it. */
-const RICH = {
-  version: 1,
-  chats: [
-    {
-      ...{ id: 'rich', title: 'A table and some code', model: 'Another', time: 1_700_000_000_000 },
-      data: {
-        version: 1,
-        messages: [
-          { role: 'user', content: 'A table and <b>some</b> code' },
-          {
-            ...{ role: 'assistant', content: '', reasoning_content: 'I think of **tables**.' },
-            tool_calls: [
-              { id: 'abcdefghi', type: 'function', function: { name: 'calculator', arguments: { expression: '6*7' } } },
-            ],
-          },
-          { role: 'tool', name: 'calculator', tool_call_id: 'abcdefghi', content: '42' },
-          {
-            role: 'assistant',
-            content: [
-              '# Title\n\n- one\n- two\n\n| a | b |\n|--:|---|\n| 1 | 2 |\n\n```js\nconst a = 1 < 2;\n```',
-              '<img src="/none.png" onerror="document.title=1"> ![p](https://other.test/p.png)',
-              '[bad](javascript:alert(1)) [good](https://other.test/)',
-            ].join('\n\n'),
-          },
-        ],
-      },
-    },
-  ],
-};
-
-async function openRich(page: Page): Promise<void> {
-  await page.getByRole('button', { name: 'History' }).click();
-  const file = { name: 'a.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify(RICH)) };
-  await page.getByLabel('Import JSON').setInputFiles(file);
-  await expect(page.locator('#history-text')).toHaveText('One conversation was imported.');
-  await page.getByRole('button', { name: 'A table and some code', exact: true }).click();
 }
 
 test('a conversation is answered, branched, retried, edited, stopped, and there after a reload', async ({ page }) => {
@@ -221,8 +183,14 @@ test('conversations are found, exported and removed, and a file of another kind 
   await history.getByRole('button', { name: 'Remove A table and some code' }).click();
   await history.getByLabel('Search conversations').fill('');
   await expect(rows).toHaveCount(1);
+  const text = { name: markdown.name, mimeType: 'text/markdown', buffer: Buffer.from(markdown.text) };
+  await page.getByLabel('Import').setInputFiles(text);
+  await expect(rows).toHaveCount(2);
+  expect(await saved('Export as Markdown: A table and some code')).toEqual(markdown);
+  await history.getByRole('button', { name: 'Remove A table and some code' }).click();
+  await expect(rows).toHaveCount(1);
   const wrong = { name: 'a.json', mimeType: 'application/json', buffer: Buffer.from('{"version":1,"chats":[{}]}') };
-  await page.getByLabel('Import JSON').setInputFiles(wrong);
+  await page.getByLabel('Import').setInputFiles(wrong);
   await expect(page.locator('#history-text')).toHaveText('Conversation 1 of the file is damaged.');
   await expect(rows).toHaveCount(1);
 });
@@ -332,7 +300,7 @@ test('an import for which the browser has no room says so, and keeps what is the
   const [rich] = RICH.chats;
   const large = { ...rich, id: 'large', title: 'x'.repeat(1_200_000) };
   const buffer = Buffer.from(JSON.stringify({ version: 1, chats: [rich, large] }));
-  await page.getByLabel('Import JSON').setInputFiles({ name: 'a.json', mimeType: 'application/json', buffer });
+  await page.getByLabel('Import').setInputFiles({ name: 'a.json', mimeType: 'application/json', buffer });
   await expect(page.locator('#history-text')).toHaveText(/^Not all was imported\. The browser has no room/);
   const rows = page.getByRole('dialog', { name: 'Conversations' }).getByRole('listitem');
   await expect(rows).toHaveCount(2);
@@ -377,7 +345,7 @@ test('the focus is never lost in a conversation', async ({ page }) => {
   await press(page.getByRole('button', { name: 'History' }));
   await press(page.getByRole('button', { name: /^Remove Write/ }));
   await expect(page.locator('#history-text')).toContainText('None yet');
-  await expect(page.getByLabel('Import JSON')).toBeFocused();
+  await expect(page.getByLabel('Import')).toBeFocused();
 });
 
 test('a kept model that another tab has open is not removed, and the picker says why', async ({ page, context }) => {

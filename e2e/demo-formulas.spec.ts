@@ -34,7 +34,7 @@ async function openAnswer(page: Page, content: string) {
   const chats = [{ id: 'a', title: 'Kept', model: 'Another', time: 1_700_000_000_000, data: { version: 1, messages } }];
   await page.getByRole('button', { name: 'History' }).click();
   const buffer = Buffer.from(JSON.stringify({ version: 1, chats }));
-  await page.getByLabel('Import JSON').setInputFiles({ name: 'a.json', mimeType: 'application/json', buffer });
+  await page.getByLabel('Import').setInputFiles({ name: 'a.json', mimeType: 'application/json', buffer });
   await page.getByRole('button', { name: 'Kept', exact: true }).click();
   return { complaints, math };
 }

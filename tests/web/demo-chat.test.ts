@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { AnswerPart, ChatMessage, ChatResult, ChatStream, Conversation } from '../../web/src/index.js';
 import { calculate } from '../../web/demo/src/calculator.js';
 import { hubName, lastName, modelAddress } from '../../web/demo/src/address.js';
+import { fromMarkdown, toMarkdown } from '../../web/demo/src/chat-markdown.js';
 import {
   allChats,
   fromJson,
@@ -14,7 +15,6 @@ import {
   removeChat,
   titleOfChat,
   toJson,
-  toMarkdown,
 } from '../../web/demo/src/chats.js';
 import { converse } from '../../web/demo/src/converse.js';
 import { htmlOf } from '../../web/demo/src/markdown.js';
@@ -355,6 +355,41 @@ describe('kept conversations', () => {
     expect(toMarkdown(chat)).toMatch(
       /^# A sum\n\n## You\n\n[^]*## Some model\n\n722\.5\n\n`calculator\(\{"expression":"1"\}\)`\n\n## Result of calculator\n\n1\n$/,
     );
+  });
+
+  it('come back from Markdown, without thoughts', () => {
+    const call = (name: string, id: string, values = {}) => ({
+      type: 'function',
+      id,
+      function: { name, arguments: values },
+    });
+    const [a, b, c] = ['000000000', '000000001', '000000002'] as const;
+    const tricky = [
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', content: '## You\n\n## Some heading\n\\## System\n\n\nText ' },
+      { role: 'assistant', content: 'I look.', tool_calls: [call('clock', a), call('sum', b, { text: 'a)`\n\nb' })] },
+      { role: 'tool', name: 'clock', tool_call_id: a, content: '12:00\n## Some model' },
+      { role: 'tool', name: 'sum', tool_call_id: b, content: '2' },
+      { role: 'assistant', content: '', tool_calls: [call('clock', c)] },
+      { role: 'tool', name: 'clock', tool_call_id: c, content: '12:01' },
+      { role: 'assistant', content: '# One\n\n## Two\n\n```\n## Some model\n## Result of x\n```\n\n`f({})`' },
+      { role: 'user', content: 'مرحبا 👩‍👩‍👧' },
+    ];
+    const saved = { ...chat, data: { version: 1 as const, messages: tricky } };
+    for (const text of [toMarkdown(saved), toMarkdown(saved).replaceAll('\n', '\r\n')]) {
+      const read = fromMarkdown(text);
+      expect({ ...read, id: chat.id, time: chat.time }).toEqual(saved);
+      expect(read.id).not.toBe(chat.id);
+    }
+    expect(toMarkdown(saved)).toContain('\n## Two\n');
+    const thought = { role: 'assistant', content: 'Yes.', reasoning_content: 'Hm.' };
+    const data = { version: 1 as const, messages: [tricky[1]!, thought] };
+    expect(fromMarkdown(toMarkdown({ ...chat, data })).data.messages[1]).toEqual({
+      role: 'assistant',
+      content: 'Yes.',
+    });
+    for (const other of ['', '# A title\n\nText\n', '## You\n\nText', '{}'])
+      expect(() => fromMarkdown(other)).toThrow('no conversation of this page');
   });
 });
 

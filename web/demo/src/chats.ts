@@ -1,4 +1,4 @@
-// The conversations that this browser keeps, as JSON and as Markdown.
+// The conversations that this browser keeps, also as JSON.
 
 import type { ChatMessage, ConversationData } from 'qsf';
 import { randomName } from '../../src/random-name.js';
@@ -123,7 +123,8 @@ export function fromJson(text: string): SavedChat[] {
   });
 }
 
-interface Call {
+/** A call of a message. */
+export interface Call {
   function: { name: string; arguments?: unknown };
 }
 
@@ -153,18 +154,6 @@ export function* importChats(chats: readonly SavedChat[]): Generator<void, numbe
 function continues(chat: SavedChat, other: SavedChat): boolean {
   const [all, first] = [chat, other].map(({ data }) => [...(data.dropped ?? []), ...data.messages]);
   return JSON.stringify(all!.slice(0, first!.length)) === JSON.stringify(first);
-}
-
-/** Returns a conversation as Markdown. */
-export function toMarkdown({ title, model, data }: SavedChat): string {
-  const parts = [...(data.dropped ?? []), ...data.messages].flatMap((message) => {
-    const calls = (message['tool_calls'] as Call[] | undefined) ?? [];
-    const call = calls.map(({ function: f }) => `\`${f.name}(${JSON.stringify(f.arguments)})\``);
-    const name = { user: 'You', assistant: model, system: 'System', tool: `Result of ${String(message['name'])}` };
-    const text = [textOf(message), ...call].filter((part) => part !== '').join('\n\n');
-    return text === '' ? [] : [`## ${name[message.role as keyof typeof name] ?? message.role}\n\n${text}`];
-  });
-  return [`# ${title}`, ...parts].join('\n\n') + '\n';
 }
 
 function parsed(text: string): unknown {

@@ -1,18 +1,8 @@
 // The list of kept conversations: opened, removed, searched, exported and imported.
 
 import { smallButton } from './buttons.js';
-import {
-  NOT_KEPT,
-  TRIED,
-  allChats,
-  fromJson,
-  hasText,
-  importChats,
-  keepsChats,
-  removeChat,
-  toJson,
-  toMarkdown,
-} from './chats.js';
+import { fromMarkdown, toMarkdown } from './chat-markdown.js';
+import { NOT_KEPT, TRIED, allChats, fromJson, hasText, importChats, keepsChats, removeChat, toJson } from './chats.js';
 import type { SavedChat } from './chats.js';
 import { byId, make, putAt } from './dom.js';
 import { openSheet, setUpSheet } from './sheet.js';
@@ -177,7 +167,8 @@ async function take(use: HistoryUse): Promise<void> {
   const [chosen] = file.files ?? [];
   if (!chosen) return;
   try {
-    const chats = fromJson(await chosen.text());
+    const written = await chosen.text();
+    const chats = isMarkdown(chosen) ? [fromMarkdown(written)] : fromJson(written);
     const taken = await sliced(importChats(chats));
     await showAgain(use);
     const said = taken === 1 ? 'One conversation was imported.' : `${taken} conversations were imported.`;
@@ -191,6 +182,8 @@ async function take(use: HistoryUse): Promise<void> {
   }
   file.value = '';
 }
+
+const isMarkdown = ({ name, type }: File) => type === 'text/markdown' || /\.(md|markdown)$/i.test(name);
 
 const nameOf = (title: string) => title.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '') || 'conversation';
 
