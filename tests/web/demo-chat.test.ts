@@ -171,6 +171,15 @@ describe('Markdown', () => {
     expect(htmlOf('# A\n\n###### B')).toBe('<h3 class="level-1">A</h3><h3 class="level-6">B</h3>');
   });
 
+  it('begins on the side of its first letter, with all that is in a block', () => {
+    expect(htmlOf('أهلا\n\n- واحد\n  - اثنان\n\n# ثلاثة\n\n> أربعة')).toBe(
+      '<p dir="auto">أهلا</p>\n<ul dir="auto">\n<li>واحد\n<ul>\n<li>اثنان</li>\n</ul>\n</li>\n</ul>\n' +
+        '<h3 class="level-1" dir="auto">ثلاثة</h3><blockquote dir="auto">\n<p>أربعة</p>\n</blockquote>\n',
+    );
+    expect(htmlOf('| א |\n|---|\n| ב |')).toMatch(/^<div class="table" tabindex="0" dir="auto"><table>/);
+    expect(htmlOf('Text 你好 é 👍')).not.toContain('dir');
+  });
+
   it('grows by its last block', () => {
     expect(partsOf('One block\nwith two lines')).toEqual(['One block\nwith two lines']);
     expect(partsOf('One\r\n\r\nTwo')).toEqual(['One\n', 'Two']);

@@ -39,7 +39,7 @@ const heading = byId('chat-title', HTMLElement);
 export class ChatMode {
   readonly #stage: Stage;
   readonly #options: OptionFields;
-  readonly #system = make('textarea', { id: 'system', rows: '2' });
+  readonly #system = make('textarea', { id: 'system', rows: '2', dir: 'auto' });
   readonly #tools = make('input', { type: 'checkbox', id: 'tools' });
   #llm!: QSF;
   #model = '';

@@ -137,7 +137,7 @@ function row(chat: SavedChat, use: HistoryUse): HTMLElement {
   const { id, title, model, time, data } = chat;
   const said = data.messages.filter(({ role }) => role === 'user').length;
   const messages = said === 1 ? 'one message' : `${said} messages`;
-  const open = make('button', { type: 'button', class: 'row-title' }, title);
+  const open = make('button', { type: 'button', class: 'row-title', dir: 'auto' }, title);
   if (id === use.current()) open.setAttribute('aria-current', 'true');
   open.addEventListener('click', () => {
     sheet.close();

@@ -1,6 +1,7 @@
 // Markdown of answers as elements. HTML in a text is shown as text, images are not loaded, and links open other tabs.
 
 import MarkdownIt from 'markdown-it';
+import type { Token } from 'markdown-it';
 import { addFormulas } from './formulas.js';
 
 export const markdown = new MarkdownIt({ html: false, breaks: true }).disable('image');
@@ -16,9 +17,9 @@ const code = (text: string, language: string) =>
 rules['fence'] = (tokens, i) => code(tokens[i]!.content, tokens[i]!.info.trim().split(/\s+/)[0] ?? '');
 rules['code_block'] = (tokens, i) => code(tokens[i]!.content, '');
 // One level of headings: an answer is a part of a page that has its own.
-rules['heading_open'] = (tokens, i) => `<h3 class="level-${tokens[i]!.tag.slice(1)}">`;
+rules['heading_open'] = (tokens, i) => `<h3 class="level-${tokens[i]!.tag.slice(1)}"${directionOf(tokens[i]!)}>`;
 rules['heading_close'] = () => '</h3>';
-rules['table_open'] = () => '<div class="table" tabindex="0"><table>';
+rules['table_open'] = (tokens, i) => `<div class="table" tabindex="0"${directionOf(tokens[i]!)}><table>`;
 rules['table_close'] = () => '</table></div>';
 rules['link_open'] = (tokens, i, options, _, self) => {
   tokens[i]!.attrSet('target', '_blank');
@@ -32,6 +33,17 @@ for (const cell of ['th', 'td']) {
     return align === undefined ? `<${cell}>` : `<${cell} class="${align}">`;
   };
 }
+
+/** Letters of scripts that are written from right to left. */
+const FROM_RIGHT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+// A block begins on the side of its first letter, and what is in it on the same one.
+markdown.core.ruler.push('direction', ({ src, tokens }) => {
+  if (!FROM_RIGHT.test(src)) return;
+  for (const token of tokens) if (token.level === 0 && token.nesting === 1) token.attrSet('dir', 'auto');
+});
+
+const directionOf = (token: Token) => (token.attrGet('dir') === null ? '' : ' dir="auto"');
 
 /** Returns a text as HTML, which has no element or attribute of the text's own. */
 export const htmlOf = (text: string): string => markdown.render(text, {});

@@ -8,7 +8,7 @@ const speaker = (name: string) => make('span', { class: 'visually-hidden' }, `${
 
 /** Returns a message of the user. `edit`, if it is there, gets the new text. */
 export function userMessage(text: string, edit: ((text: string) => void) | undefined): HTMLElement {
-  const words = make('p', { class: 'bubble' }, text);
+  const words = make('p', { class: 'bubble', dir: 'auto' }, text);
   const box = make('article', { class: 'message user' }, speaker('You'), words);
   if (edit === undefined) return box;
   const actions = make('div', { class: 'message-actions' });
@@ -18,7 +18,7 @@ export function userMessage(text: string, edit: ((text: string) => void) | undef
     button.focus();
   };
   const begin = () => {
-    const field = make('textarea', { 'aria-label': 'Your message', rows: '3' });
+    const field = make('textarea', { 'aria-label': 'Your message', rows: '3', dir: 'auto' });
     field.value = text;
     const send = () => {
       const now = field.value.trim();

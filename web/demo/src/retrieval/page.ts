@@ -131,7 +131,7 @@ function showHits(hits: readonly Ranked[]): void {
         make('span', { class: 'hit-name' }, `[${i + 1}] ${file.name}`),
         make('span', { class: 'hit-score' }, scores.join(' · ')),
       );
-      const details = make('details', { class: 'hit' }, head, make('p', {}, text));
+      const details = make('details', { class: 'hit' }, head, make('p', { dir: 'auto' }, text));
       details.open = i < UNFOLDED;
       return make('li', {}, details);
     }),
