@@ -79,8 +79,8 @@ elseif(EMSCRIPTEN)
 endif()
 
 # As WebAssembly, these sources of a room compiled for speed run seldom, and those of a room compiled for size have loops.
-set(qsf_seldom run/draft run/dry run/embedding run/guesser run/mirostat run/model run/opening run/repeats run/sampler_options
-    run/saved run/saved_header run/sequence run/sequence_guesses run/session run/session_passes run/truncation run/try_product)
+set(qsf_seldom run/draft run/dry run/embedding run/guesser run/logprobs run/mirostat run/model run/opening run/penalties run/repeats run/sampler_options
+    run/saved run/sampler run/saved_header run/sequence run/sequence_guesses run/session run/session_passes run/temperature run/truncation run/try_product)
 set(qsf_loops model/choice model/rotation model/ops/pointwise)
 foreach(list qsf_seldom qsf_loops)
   list(TRANSFORM ${list} PREPEND ${CMAKE_SOURCE_DIR}/engine/)

@@ -16,12 +16,12 @@ constexpr double kHopeless = 3;                  // times as slow: the trial end
 constexpr double kWorse = 1.1;                   // in the first two pairs: the trial ends early
 constexpr double kClear = 0.8;                   // in the first two pairs: the trial ends early
 constexpr std::uint32_t kSoon = 4, kLate = 128;  // figures between two trials; the first one follows the first token
-constexpr std::uint32_t kAtEnd = 16;             // the least of rest_
+constexpr std::uint32_t kAtEnd = 16;             // figures after a trial that left no further number in its direction
 constexpr double kOvertaken = 1.15;              // of the time that the other number took: it is chosen at once
 
 }  // namespace
 
-ThreadChoice::ThreadChoice(std::uint32_t most) : between_(1), rest_(kAtEnd) {
+ThreadChoice::ThreadChoice(std::uint32_t most) : between_(1) {
   most = std::max(most, 1u);
   rungs_[n_rungs_++] = most;
   if (most > 2) rungs_[n_rungs_++] = most - 1;
@@ -46,7 +46,6 @@ void ThreadChoice::took(double seconds) {
   if (least_ > 0 && (mean > kChange * least_ || kChange * mean < before_)) between_ = std::min(between_, kSoon);
   mean_ = mean;
   least_ = least_ > 0 ? std::min(least_, mean) : mean;
-  if (++held_ >= kLate) rest_ = kAtEnd;
   if (other_time_ > 0 && fastest_ > kOvertaken * other_time_) return change();
   if (++figures_ >= between_) begin_trial();
 }
@@ -83,16 +82,14 @@ int ThreadChoice::next_rung() const {
   return static_cast<int>(chosen_) + kSteps[step_ % kSteps.size()];
 }
 
-/// Chooses the other number without a trial. The system gives a thread that has slept the processor of a busy program
-/// and takes it back after some tokens, so that too many threads are fast in every trial and slow afterwards. A number
-/// that is left soon after it was chosen doubles the figures until it is tried again.
+/// Chooses the other number without a trial, which would choose wrongly again: the system gives a thread that has slept
+/// the processor of a busy program and takes it back after some tokens, so that too many threads are fast in every
+/// trial.
 void ThreadChoice::change() {
-  if (held_ < kAtEnd) rest_ = std::min(2 * rest_, kLate);
   std::swap(chosen_, other_);
   tried_ = chosen_;
   std::swap(mean_, other_time_);
-  between_ = rest_;
-  held_ = 0;
+  between_ = kLate / 2;
   begin_figures();
 }
 
@@ -101,9 +98,8 @@ void ThreadChoice::end_trial(bool better) {
   other_time_ = n_ratios_ > 0 ? (better ? chosen_sum_ : tried_sum_) / n_ratios_ : 0;
   if (better) {
     chosen_ = tried_;
-    between_ = is_rung(next_rung()) ? 1 : rest_;  // tries further in the same direction
+    between_ = is_rung(next_rung()) ? 1 : kAtEnd;  // tries further in the same direction
     mean_ = with_tried_;
-    held_ = 0;
   } else {
     tried_ = chosen_;
     ++step_;

@@ -52,8 +52,6 @@ class ThreadChoice {
   std::uint32_t n_ratios_ = 0;
   std::uint32_t other_ = 0;  // of rungs_, the one that the last trial did not choose
   double other_time_ = 0;    // of a token with it; 0: unknown
-  std::uint32_t held_ = 0;   // figures since chosen_ changed
-  std::uint32_t rest_;       // figures after a trial that left no further number in its direction
 };
 
 }  // namespace qsf

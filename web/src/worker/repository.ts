@@ -33,9 +33,10 @@ export interface HubChoice extends HubFile {
 }
 
 /**
- * Returns a request with the address of a file, or of a directory, in place of a repository, and of a list of files one
- * that begins with the chosen model. `warn` gets a sentence about a choice. Rejects with http_status or network_error if the server gives no list of files, except that kept
- * models are chosen among without a network; with unsupported if the repository has no model.
+ * Returns a request with the address of a file, or of a directory, in place of a repository. Puts the chosen model of a
+ * list of files first. `warn` gets a sentence about a choice. Rejects with http_status or network_error if the server gives
+ * no list of files, except that kept models are chosen among without a network; with unsupported if the repository has no
+ * model.
  */
 export async function chosenRequest(request: LoadRequest, warn: Warn): Promise<LoadRequest> {
   const { source } = request;
