@@ -195,6 +195,17 @@ test('conversations are found, exported and removed, and a file of another kind 
   await expect(rows).toHaveCount(1);
 });
 
+test('a small window shows the end of an answer, with its buttons', async ({ page }) => {
+  await page.setViewportSize({ width: 640, height: 420 });
+  await visit(page, 40);
+  for (const text of ['Tell me of a king.', 'Go on.']) {
+    await ask(page, text);
+    await expect(send(page)).toHaveText('Send');
+    const hidden = () => transcript(page).evaluate((e) => e.scrollHeight - e.clientHeight - e.scrollTop);
+    await expect.poll(hidden).toBeLessThan(2);
+  }
+});
+
 test('a conversation that is removed while it is answered stays away', async ({ page }) => {
   await visit(page, 400);
   await ask(page, 'Tell me of a king.');

@@ -108,7 +108,11 @@ export class ChatMode {
     this.#isWriting = writing;
     send.textContent = writing ? 'Stop' : 'Send';
     setOff(send, refused && !writing);
+    if (transcript.classList.contains('is-writing') === writing) return;
+    // The buttons that appear after an answer take room, so that its end would leave the view.
+    const atEnd = seesEnd();
     transcript.classList.toggle('is-writing', writing);
+    if (atEnd) toEnd();
   }
 
   #setUpComposer(): void {
