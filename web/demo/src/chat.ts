@@ -479,13 +479,18 @@ const views = (): HTMLElement[] =>
 /** Returns the place of a message of the user; -1 for anything else. */
 const placeOnPage = (view: HTMLElement): number => Number(view.dataset['place'] ?? -1);
 
+/** The position at which the end was last shown. */
+let shownEnd = -1;
+
 function toEnd(): void {
   transcript.scrollTop = transcript.scrollHeight;
+  shownEnd = transcript.scrollTop;
 }
 
 function seesEnd(): boolean {
   const { scrollHeight, scrollTop, clientHeight } = transcript;
-  return scrollHeight - scrollTop - clientHeight < NEAR + clientHeight / 3;
+  const isNear = scrollHeight - scrollTop - clientHeight < NEAR + clientHeight / 3;
+  return isNear || scrollTop === shownEnd; // much may have come since
 }
 
 /** Follows the end of the text as long as the reader sees it. */
