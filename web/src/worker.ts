@@ -6,7 +6,6 @@ import * as Comlink from './comlink.js';
 import { answering } from './contract.js';
 import type { EngineWorker, LoadRequest } from './contract.js';
 import { offerThread } from './thread.js';
-import { refusalOf } from './worker/enough.js';
 import { Model } from './worker/model.js';
 import { QSFError } from './errors.js';
 import { FILLER, serveFills } from './sources/filler.js';
@@ -28,13 +27,8 @@ function engineWorker(isAlone: boolean): EngineWorker {
       const warned: unknown[] = [];
       const listeners = { progress: onProgress, warning: (sentence: string) => void warned.push(onWarning(sentence)) };
       const suited = isAlone ? request : inThread(request);
-      const start = { engine: startModule, maker: startMaker };
-      try {
-        model = await Model.create(suited, listeners, start);
-        await model.load();
-      } catch (error) {
-        throw await refusalOf(error, model, suited, start);
-      }
+      model = await Model.create(suited, listeners, { engine: startModule, maker: startMaker });
+      await model.load();
       await Promise.all(warned); // they come by another port than the answer
       return model.isKept;
     },

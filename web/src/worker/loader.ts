@@ -68,8 +68,6 @@ export class Loader {
   readonly #progress: ProgressReport;
   readonly #opener: Opener;
   #modelHash = '';
-  /** Whether there is a session. */
-  #isOpen = false;
   /** Whether the page knows the plan. */
   #isPlanned = false;
   /** Whether the session was opened for a source that others watch. */
@@ -147,11 +145,6 @@ export class Loader {
   /** Whether this browser keeps the model, or has begun to. */
   get isKept(): boolean {
     return this.source.stats().cacheState !== 'off';
-  }
-
-  /** Whether the engine has counted the weights, which it does right before it makes the plan. */
-  get hasCounted(): boolean {
-    return this.#isOpen && this.engine.session.stats().weightBytes !== 0;
   }
 
   /** Returns the figures of the model, its plan and its reads. */
@@ -253,7 +246,6 @@ export class Loader {
     for (let again = this.#isPlanned, isLast = false; !isLast; again = true) {
       if (again) await this.runner.settled();
       isLast = this.#opener.open({ ...open, watched, fileSize, vouched, kv }, again);
-      this.#isOpen = true;
       await this.runner.run();
     }
     this.#opener.opened?.();

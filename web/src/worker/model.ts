@@ -77,11 +77,6 @@ export class Model {
     return this.#loader.isKept || this.#draft?.isKept === true;
   }
 
-  /** Whether a plan was tried, so that a refusal of the budget is the plan's. */
-  get hasCounted(): boolean {
-    return this.#loader.hasCounted;
-  }
-
   async start(call: Call, request: GenerateRequest): Promise<void> {
     const turn = await this.#take({ ...call, kind: 'generation', request });
     const generation = begun(turn, () => new Generation(this.engine, this.#passes, turn, request));
