@@ -311,11 +311,8 @@ export class FakeSession extends WithoutDraft implements Session {
     this.calls.push(`embed ${String(sequence)}`);
     const refused = typeof this.refuse.embed === 'function' ? this.refuse.embed() : this.refuse.embed;
     if (refused) return failed(refused);
-    this.embeds.push({
-      options: { ...options, pooling, normalize },
-      text: this.#text(0, size),
-      ids: this.#ids(tokens),
-    });
+    const [text, ids] = [this.#text(0, size), this.#ids(tokens)];
+    this.embeds.push({ options: { ...options, pooling, normalize }, text, ids });
     this.#phase = 'embedding';
     this.#made = this.#worked = 0;
     return undefined;

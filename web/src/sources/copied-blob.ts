@@ -13,28 +13,27 @@ const LEAST = 4 * KiB;
 /** Milliseconds of waiting for the copy after which it is compared with the file. */
 const ENOUGH = 100;
 
-/** The bytes of reads, and the milliseconds in which at least one of them was waited for. */
+/** The bytes of reads, the milliseconds in which they were waited for, and the end of the last one. */
 interface Waits {
   bytes: number;
   ms: number;
-  open: number;
-  since: number;
+  last: number;
 }
-const none = (): Waits => ({ bytes: 0, ms: 0, open: 0, since: 0 });
+const none = (): Waits => ({ bytes: 0, ms: 0, last: 0 });
 
 /** Returns the result of a read of `size` bytes, which is counted. */
 function counted(waits: Waits, size: number, read: () => Promise<void> | undefined): Promise<void> | undefined {
-  if (waits.open++ === 0) waits.since = performance.now();
+  const begin = performance.now();
   const end = () => {
     waits.bytes += size;
-    if (--waits.open === 0) waits.ms += performance.now() - waits.since;
+    const now = performance.now();
+    waits.ms += now - Math.max(begin, waits.last); // reads at once share their time
+    waits.last = now;
   };
-  let reading: Promise<void> | undefined;
-  try {
-    return (reading = read()?.finally(end));
-  } finally {
-    if (!reading) end();
-  }
+  const reading = read();
+  if (reading) return reading.finally(end);
+  end();
+  return undefined;
 }
 
 export class CopiedBlob extends BlobSource {
