@@ -87,8 +87,9 @@ describe('rerank() of a worker', () => {
     instance.refuse.embed = { code: 'bad_argument', sentence: 'the document is empty' };
     const message = 'texts[0]: the document is empty';
     await expect(model.embed(CALL, request)).rejects.toMatchObject({ code: 'bad_argument', message });
-    const { query: _, ...unasked } = request;
-    for (const asked of [request, unasked]) {
+    const embedding: EmbedRequest = { ...request };
+    delete embedding.query;
+    for (const asked of [request, embedding]) {
       let begun = 0;
       instance.refuse.embed = () => (begun++ === 1 ? { code: 'context_full', sentence: 'It is long.' } : undefined);
       await expect(model.embed(CALL, asked)).rejects.toThrow('texts[1]: It is long.');
