@@ -35,7 +35,7 @@ using Targets = std::map<std::pair<std::uint32_t, Role>, Target>;  // by stage a
 
 /// Whether the columns of a tensor are rows in GGUF, of which llama-imatrix knows nothing.
 bool turned_in_gguf(const TensorName& line) {
-  const TensorPart part = line.part_in(Naming::gguf);
+  const TensorPart& part = line.part_in(Naming::gguf);
   return part.transposed || part.turned_groups;
 }
 bool turned_in_gguf(const Recipe& recipe, Role role) {

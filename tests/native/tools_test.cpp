@@ -115,7 +115,8 @@ TEST_F(ToolsTest, FilesThatAreNoToolsAreRefusedInASentence) {
     const Ran ran = run_with({"--message", "x", "--tools", file("wrong.json", wrong)});
     EXPECT_EQ(ran.code, 1) << wrong;
     EXPECT_EQ(ran.out, "");
-    EXPECT_TRUE(has(ran.err, "bad_input: ") && has(ran.err, "is not a JSON list of tools, such as [{\"type\":"))
+    const std::string is = *wrong == '\0' ? "is empty, and not" : "is not";
+    EXPECT_TRUE(has(ran.err, "bad_input: ") && has(ran.err, is + " a JSON list of tools, such as [{\"type\":"))
         << ran.err;
   }
   const Ran deep = run_with({"--message", "x", "--tools", file("deep.json", std::string(300, '['))});
