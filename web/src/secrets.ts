@@ -2,8 +2,11 @@
 
 /** The text that replaces a part that may be secret. */
 const HIDDEN = '***';
-/** An address in a text, with slashes or of a scheme that needs none, and the punctuation of the text that follows it. */
-const ADDRESS = /\b((?:hf:)?[a-z][a-z\d+.-]{0,40}:\/\/|(?:hf|https?):[\\/]*)([^\s"<>]*)/gi;
+/**
+ * An address in a text, with slashes or of a scheme that needs none, and the punctuation of the text that follows it.
+ * "[\\/]" would end the expression for Vite 5, which would then overlook the worker.
+ */
+const ADDRESS = /\b((?:hf:)?[a-z][a-z\d+.-]{0,40}:\/\/|(?:hf|https?):(?:\\|\/)*)([^\s"<>]*)/gi;
 const PUNCTUATION = `.,;:!?)'`;
 
 /**
