@@ -53,7 +53,7 @@ Status finish(Host& host, const Part& part) {
   }
 }
 
-/// Returns what a calibration reads of a text: its beginning, up to the end of a character.
+/// Returns the beginning of a text that a calibration reads, up to the end of a character.
 Result<std::string> text_of(const std::string& name) {
   LocalFiles files;
   QSF_LET(file, files.open(name));

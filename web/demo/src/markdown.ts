@@ -37,7 +37,7 @@ for (const cell of ['th', 'td']) {
 /** Letters of scripts that are written from right to left. */
 const FROM_RIGHT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
-// A block begins on the side of its first letter, and what is in it on the same one.
+// A block begins on the side of its first letter, and so do its lists and tables.
 markdown.core.ruler.push('direction', ({ src, tokens }) => {
   if (!FROM_RIGHT.test(src)) return;
   for (const token of tokens) if (token.level === 0 && token.nesting === 1) token.attrSet('dir', 'auto');
